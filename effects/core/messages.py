@@ -1,8 +1,8 @@
 """What the agent and the ledger say to each other over HTTP.
 
-Strict: `false` is not 0 and "3" is not 3. Arguments and results travel as JSON *text*, never as JSON
-values: a number that passes through a float is another amount. Read them with `Model.model_validate_json(body)`: strictness allows identifiers,
-times and words as JSON strings there, and nothing looser.
+Strict: `false` is not 0 and "3" is not 3. Read with `Model.model_validate_json(body)`: in JSON,
+strictness still allows identifiers, times and words as strings. Arguments and results travel as
+JSON *text*, never as JSON values: a number that passes through a float is another amount.
 """
 
 from __future__ import annotations
