@@ -30,6 +30,7 @@ from effects.core.canonical import (
     default_text,
     parse_arguments,
 )
+from effects.core.exact_json import unstorable_at
 
 RECIPES: Final = {
     "scope": "scope.v1",
@@ -289,18 +290,13 @@ def _check_text(name: str, text: str | None, bytes_max: int, *, may_be_empty: bo
         limit = f"{name.upper()}_BYTES_MAX"
         sentence = f"{name} has {size} bytes of UTF-8; the limit {limit} is {bytes_max}."
         raise Refused(f"{name}_too_long", sentence)
-    at = _unstorable_at(text)
+    at = unstorable_at(text)
     if at is not None:
         sentence = (
             f"{name} holds U+0000 or half of a surrogate pair (offset {at}), which the ledger "
             "cannot store. Send whole characters."
         )
-        raise Refused(f"{name}_unstorable", sentence, at=at)
-
-
-def _unstorable_at(text: str) -> int | None:
-    match = re.search("[\x00\ud800-\udfff]", text)
-    return match.start() if match else None
+        raise Refused(f"{name}_unstorable", sentence, at)
 
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -327,4 +323,4 @@ def _check_caller_key(key: str) -> None:
             f"The key holds a control character or half of a surrogate pair (offset "
             f"{control.start()}). Send it without."
         )
-        raise Refused("key_has_control_characters", sentence, at=control.start())
+        raise Refused("key_has_control_characters", sentence, control.start())
