@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, ClassVar, override
+from typing import TYPE_CHECKING, Any, ClassVar, override
 
 from django.db import models
 
+if TYPE_CHECKING:
+    _Text = models.CharField[str, str]
+else:
+    _Text = models.CharField  # Generic for the type checker only.
 
-class WordField(models.CharField[str, str]):
+
+class WordField(_Text):
     """One word of a closed list, stored as a PostgreSQL enum: four bytes, and no other word fits.
 
     The enum type is created by the migration that first uses it; `words` is the Python side.

@@ -1,0 +1,181 @@
+"""All settings, from the environment. Nothing set means the embedded services of `manage.py up`.
+
+What each variable means is in `docs/operating.md`; what is wrong with one is said by `effects.checks`.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.csp import CSP
+
+from effects.environment import read_environment, with_running_services
+from effects.local.postgres import PLACEHOLDER_URL
+from effects.local.secret import kept_secret
+from effects.postgres_url import database_settings
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+_var = read_environment(os.environ, base=BASE_DIR).var
+_values = with_running_services(os.environ, _var)
+ENVIRONMENT = read_environment(_values, base=BASE_DIR)
+
+COUNTERFOIL_VAR = ENVIRONMENT.var
+COUNTERFOIL_DESK_URL = ENVIRONMENT.desk_url
+COUNTERFOIL_API_URL = ENVIRONMENT.api_url
+COUNTERFOIL_SANDBOX_PORT = ENVIRONMENT.sandbox_port
+
+if ENVIRONMENT.secret_key is not None:
+    SECRET_KEY = ENVIRONMENT.secret_key
+elif os.environ.get("DATABASE_URL"):
+    # Sessions signed by a key that each machine makes up for itself would end at the next machine.
+    raise ImproperlyConfigured(
+        "COUNTERFOIL_SECRET_KEY is not set. With a database of your own it is required: give at "
+        "least 50 random characters, the same on every machine."
+    )
+else:
+    SECRET_KEY = kept_secret(COUNTERFOIL_VAR / "secret_key")
+
+DEBUG = ENVIRONMENT.debug
+_https = COUNTERFOIL_DESK_URL.startswith("https://")
+_desk_host = COUNTERFOIL_DESK_URL.split("//", 1)[1].split("/", 1)[0].rsplit(":", 1)[0]
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", _desk_host, *ENVIRONMENT.hosts]
+CSRF_TRUSTED_ORIGINS = [COUNTERFOIL_DESK_URL]
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django_htmx",
+    "channels",
+    "ninja",
+    "effects",
+    "ledger",
+    "reconcile",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "effects.urls"
+WSGI_APPLICATION = "effects.wsgi.application"
+ASGI_APPLICATION = "effects.asgi.application"
+COUNTERFOIL_SOCKET_URLS = ["reconcile.sockets.urlpatterns"]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# A thread of the api door keeps its connection; the desk door lives in short-lived threads and
+# would only collect dead ones, so its entry point says 0.
+_keep_seconds = int(os.environ.get("COUNTERFOIL_CONNECTION_SECONDS", "60"))
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": database_settings(
+        ENVIRONMENT.database_url or PLACEHOLDER_URL, keep_seconds=_keep_seconds
+    )
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+# Django's default is America/Chicago and leaks into the TZ of every child process.
+TIME_ZONE = "UTC"
+USE_TZ = True
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = COUNTERFOIL_VAR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# Text written by a model reaches these pages. With this policy not even a template mistake runs it.
+SECURE_CSP = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "font-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "base-uri": [CSP.NONE],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _https
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # Asked over plain HTTP from the inside.
+if _https:
+    # TLS ends at a proxy, which must set this header itself and drop one that a visitor sends.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 31_536_000
+# Subdomains and preload lists bind a whole domain: its owner says so at the proxy, not this desk.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
+CELERY_BROKER_URL = ENVIRONMENT.broker_url or "redis://127.0.0.1:63790/0"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_TIME_LIMIT = 300
+CELERY_TASK_SOFT_TIME_LIMIT = 240
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A killed worker's task comes back after this long; it must outlive the longest task. The default
+# (an hour, looked at every hundred restores) would be longer than some keys live.
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {"visibility_timeout": 2 * CELERY_TASK_TIME_LIMIT, "unacked_restore_throttle": 1}
+    if CELERY_BROKER_URL.startswith("redis")
+    else {}
+)
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE_FILENAME = str(COUNTERFOIL_VAR / "beat.db")
+CELERY_BEAT_SCHEDULER = "effects.celery:SeenScheduler"
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    "tick": {"task": "effects.tasks.tick", "schedule": 5.0, "options": {"expires": 30}},
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+}

@@ -1,0 +1,8 @@
+"""The record as a Django app."""
+
+from django.apps import AppConfig
+
+
+class LedgerConfig(AppConfig):
+    name = "ledger"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,75 @@
+"""One throw-away PostgreSQL and Valkey for each run, and real doors for the tests that knock."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from django.conf import settings
+
+from tests import settings as test_settings
+from tests.support import stack
+
+_services = pytest.StashKey[ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.collectonly or config.option.help or config.option.version:
+        return
+    test_settings.TEST_VAR.mkdir(mode=0o700)
+    (test_settings.TEST_VAR / "static").mkdir()  # Whitenoise warns of a missing one.
+    services = config.stash[_services] = ExitStack()
+    services.callback(shutil.rmtree, test_settings.TEST_VAR, ignore_errors=True)
+    try:
+        test_settings.TEST_POSTGRES.initialise()
+        for service in (test_settings.TEST_POSTGRES, test_settings.TEST_VALKEY):
+            program = service.program()
+            log = test_settings.TEST_VAR / f"{program.name}.log"
+            services.enter_context(stack.running(program, log=log))
+    except BaseException:
+        services.close()
+        raise
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _services in config.stash:
+        config.stash[_services].close()
+
+
+@pytest.fixture(scope="session")
+def process_env(django_db_setup: None) -> dict[str, str]:
+    """The environment in which a real process of ours meets the database of the tests."""
+    name = settings.DATABASES["default"]["NAME"]
+    return {
+        **os.environ,
+        "DATABASE_URL": test_settings.TEST_POSTGRES.url.rsplit("/", 1)[0] + f"/{name}",
+        "DJANGO_SETTINGS_MODULE": "effects.settings",
+    }
+
+
+@pytest.fixture(scope="session")
+def _desk_url(process_env: dict[str, str]) -> Iterator[str]:
+    stack.manage("collectstatic", "--noinput", "-v0", env=process_env)
+    url, program = stack.door("desk", "asginl", "effects.asgi:application", env=process_env)
+    with stack.running(program, log=test_settings.TEST_VAR / "desk.log"):
+        yield url
+
+
+@pytest.fixture(scope="session")
+def _api_url(process_env: dict[str, str]) -> Iterator[str]:
+    url, program = stack.door("api", "wsgi", "effects.wsgi:application", env=process_env)
+    with stack.running(program, log=test_settings.TEST_VAR / "api.log"):
+        yield url
+
+
+@pytest.fixture
+def live_desk(transactional_db: None, _desk_url: str) -> str:
+    """The address of a real desk process; what the test wrote is committed, and flushed after it."""
+    return _desk_url
+
+
+@pytest.fixture
+def live_api(transactional_db: None, _api_url: str) -> str:
+    """The address of a real api process; what the test wrote is committed, and flushed after it."""
+    return _api_url
