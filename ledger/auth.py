@@ -1,0 +1,131 @@
+"""Who may speak to the API: bearer tokens, each bound to one workspace and to what it may do.
+
+A token reads `cf_<prefix>_<secret>`. The prefix is shown wherever the token is spoken of; the whole
+text is shown once, when the token is issued, and only its SHA-256 is kept. A slow password hash
+would protect nothing here: the secret is 256 random bits, which nobody guesses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.db.models import DateTimeField, Func, Q
+
+from effects.core.vocabulary import TokenScope
+from effects.models import Workspace
+from ledger.models import ApiToken
+from ledger.queries import clock
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+PREFIX_CHARACTERS: Final = 8
+SECRET_BYTES: Final = 32
+USE_IS_NOTED_EVERY: Final = timedelta(minutes=1)
+"""A token is written at most this often: a claim must not pay for a second row on every call."""
+
+_NOW: Final = Func(function="ledger_clock", output_field=DateTimeField())
+_TOKEN = re.compile(rf"cf_([0-9a-f]{{{PREFIX_CHARACTERS}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
+
+
+class TokenRefused(Exception):
+    """The text is no token of ours, or the token was revoked. Which of the two is not told."""
+
+
+class ScopeMissing(Exception):
+    """The token is good, but was not issued for this."""
+
+    def __init__(self, bearer: Bearer, scope: TokenScope) -> None:
+        super().__init__(scope)
+        self.bearer = bearer
+        self.scope = scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer:
+    """Who is asking: the token, the workspace that it opens, and what it may do there."""
+
+    token_id: int
+    name: str
+    workspace_id: int
+    scopes: frozenset[TokenScope]
+
+
+def issue(
+    workspace: Workspace, name: str, scopes: Collection[TokenScope], user: User | None
+) -> tuple[ApiToken, str]:
+    """Make a token; the second value is its text, which nobody can show again.
+
+    Raises ValueError for a token without a name or without a scope: it would open nothing, and
+    nobody would know whose it was.
+    """
+    if not name.strip() or not scopes:
+        raise ValueError("A token needs a name and at least one scope.")
+    prefix = secrets.token_hex(PREFIX_CHARACTERS // 2)
+    plain = f"cf_{prefix}_{secrets.token_hex(SECRET_BYTES)}"
+    token = ApiToken.objects.create(
+        workspace=workspace,
+        name=name.strip(),
+        prefix=prefix,
+        hash=_hash(plain),
+        scopes=sorted(TokenScope(scope) for scope in scopes),
+        created_at=clock(),
+        created_by=user,
+    )
+    return token, plain
+
+
+def bearer(plain: str, *, scope: TokenScope) -> Bearer:
+    """Who presents this token, if it may do `scope`. Raises `TokenRefused` or `ScopeMissing`."""
+    if not _TOKEN.fullmatch(plain):
+        raise TokenRefused
+    digest = _hash(plain)
+    found = ApiToken.objects.filter(hash=digest, revoked_at=None).annotate(now=_NOW)
+    token = found.values(
+        "pk", "name", "hash", "scopes", "workspace_id", "last_used_at", "now"
+    ).first()
+    # Whoever can time the index learns nothing: it holds hashes of secrets that nobody guesses. The
+    # constant-time comparison keeps that true if the lookup should ever become less exact.
+    if token is None or not hmac.compare_digest(bytes(token["hash"]), digest):
+        raise TokenRefused
+    presented = Bearer(
+        token_id=token["pk"],
+        name=token["name"],
+        workspace_id=token["workspace_id"],
+        scopes=frozenset(TokenScope(word) for word in token["scopes"]),
+    )
+    if scope not in presented.scopes:
+        raise ScopeMissing(presented, scope)
+    _note_use(token["pk"], last_used_at=token["last_used_at"], now=token["now"])
+    return presented
+
+
+def tokens(workspace: Workspace) -> list[ApiToken]:
+    """Every token of the workspace, revoked ones included, newest first."""
+    found = ApiToken.objects.filter(workspace=workspace).select_related("created_by")
+    return list(found.order_by("-created_at", "-pk"))
+
+
+def revoke(workspace: Workspace, token_id: int) -> bool:
+    """Close a token for ever, from the next request on. False: there is no such open token."""
+    found = ApiToken.objects.filter(workspace=workspace, pk=token_id, revoked_at=None)
+    return found.update(revoked_at=clock()) == 1
+
+
+def _hash(plain: str) -> bytes:
+    return hashlib.sha256(plain.encode()).digest()
+
+
+def _note_use(token_id: int, *, last_used_at: datetime | None, now: datetime) -> None:
+    if last_used_at is not None and now < last_used_at + USE_IS_NOTED_EVERY:
+        return
+    # Of several processes that notice at once, the guard in the WHERE lets one write.
+    unused = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_IS_NOTED_EVERY)
+    ApiToken.objects.filter(unused, pk=token_id).update(last_used_at=now)
