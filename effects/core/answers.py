@@ -1,0 +1,172 @@
+"""What a provider's error answer proves about the request that it answers, by contract.
+
+An answer that is not listed proves nothing. Each row says why, because a row that is wrong costs a
+second payment: "refused" lets the same call be made again.
+
+Two questions come before the status. Was this the first request of the attempt? A later one may be
+refused at the gate while the first one took effect. Is it a replay, that is the stored answer of
+this key's one execution? Then it speaks for the first request too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, assert_never
+
+from effects.core.vocabulary import Outcome
+
+__all__ = ["AnswerMeaning", "Contract", "classify_answer", "explain_answer"]
+
+
+class Contract(StrEnum):
+    """Which provider's published rules an answer is read by."""
+
+    STRIPE_V1 = "stripe.v1"
+    GENERIC = "generic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerMeaning:
+    """`why` is one clause for people, without a full stop."""
+
+    outcome: Outcome
+    why: str
+
+
+GENERIC_REFUSALS: Final[dict[int, str]] = {
+    400: "the server could not accept the request as it stood",
+    401: "the caller was not authenticated, so nothing was done in its name",
+    403: "the caller may not do this, and was told so instead",
+    404: "there is nothing at this address that could have acted",
+    405: "what is at this address does not take this method",
+    422: "the server read the request and found its content invalid",
+    429: "a limiter turned the request away before it was worked on",
+}
+"""The only answers that RFC 9110 (and RFC 6585 for 429) describes as given *instead of* acting.
+
+Left out on purpose: 402 (payment services use it for an execution that failed halfway), 408 (who
+timed out is not said), 409 (often "it exists already"), 410 and 412 (may speak of what an earlier
+request made), 413 to 415 and 431 (a gateway's word, sometimes given while the body still flows),
+423 to 425 (a lock, a dependency, a replayed early request: each may follow a first part).
+"""
+
+STRIPE_REFUSALS: Final[dict[int, str]] = {
+    400: "the parameters were refused before the endpoint began",
+    401: "the API key was refused before the endpoint began",
+    403: "the API key may not do this, refused before the endpoint began",
+    404: "the request names an object that does not exist, so nothing could be done with it",
+    429: "the rate limiter answers before the idempotency layer",
+}
+"""https://docs.stripe.com/api/idempotent_requests and https://docs.stripe.com/error-low-level: an
+answer is stored once the endpoint begins to execute; these are given before, on a first request."""
+
+STRIPE_STORABLE: Final = frozenset({400, 402, 403, 404})
+"""Refusals that an executing endpoint gives, and that are then replayed for the key. 401 and 429
+are given before the layer that replays, so a replayed one would contradict itself."""
+
+STRIPE_IN_USE: Final = frozenset({"idempotency_key_in_use", "lock_timeout"})
+"""Another execution is in progress, with this key or on this object. Nothing published says
+whether the lock is waited for before or after the answer is stored."""
+
+
+def classify_answer(
+    contract: Contract,
+    http_status: int,
+    provider_code: str | None,
+    *,
+    first_send: bool,
+    replayed: bool,
+) -> Outcome:
+    """What an answer proves: REFUSED, REFUSED_STORED, or UNKNOWN for everything unproven.
+
+    `provider_code` is the error's code as the provider writes it; for Stripe the type
+    "idempotency_error" takes its place where the error is of that type. `first_send` is true only
+    if no earlier request of this attempt can have reached the provider; `replayed` only if the
+    answer says that it is the stored one (Stripe: header Idempotent-Replayed).
+    """
+    return explain_answer(
+        contract, http_status, provider_code, first_send=first_send, replayed=replayed
+    ).outcome
+
+
+def explain_answer(
+    contract: Contract,
+    http_status: int,
+    provider_code: str | None,
+    *,
+    first_send: bool,
+    replayed: bool,
+) -> AnswerMeaning:
+    """The same with its reason."""
+    if not 400 <= http_status <= 499:
+        return _unknown(_outside_4xx(http_status))
+    match contract:
+        case Contract.STRIPE_V1:
+            return _stripe_v1(http_status, provider_code, first_send=first_send, replayed=replayed)
+        case Contract.GENERIC:
+            return _generic(http_status, first_send=first_send, replayed=replayed)
+    assert_never(contract)
+
+
+def _unknown(why: str) -> AnswerMeaning:
+    return AnswerMeaning(outcome=Outcome.UNKNOWN, why=why)
+
+
+def _outside_4xx(http_status: int) -> str:
+    if http_status >= 500:
+        # Stripe stores a 500 and may still complete the payment later; a gateway's 502 to 504
+        # says only that it lost the server behind it.
+        return "a server error says nothing about what was done before it"
+    return "this status is not an error, so the request may have taken effect"
+
+
+def _generic(http_status: int, *, first_send: bool, replayed: bool) -> AnswerMeaning:
+    if replayed:
+        return _unknown("no published rule says what a replayed answer means here")
+    if not first_send:
+        return _unknown("an earlier request of this attempt may have taken effect")
+    why = GENERIC_REFUSALS.get(http_status)
+    if why is None:
+        return _unknown(f"status {http_status} is no proof that nothing was done")
+    return AnswerMeaning(outcome=Outcome.REFUSED, why=why)
+
+
+def _stripe_v1(
+    http_status: int, provider_code: str | None, *, first_send: bool, replayed: bool
+) -> AnswerMeaning:
+    doubt = _stripe_doubt(http_status, provider_code)
+    if doubt is not None:
+        return _unknown(doubt)
+    if replayed and http_status in STRIPE_STORABLE:
+        # Also on a later request: the stored answer is that of the key's one execution.
+        why = "this is the stored answer of the only execution under this key"
+        return AnswerMeaning(outcome=Outcome.REFUSED_STORED, why=why)
+    if replayed:
+        return _unknown(f"a replayed {http_status} contradicts the published rules")
+    if not first_send:
+        return _unknown("an earlier request of this attempt may have taken effect")
+    return _stripe_first(http_status, provider_code)
+
+
+def _stripe_doubt(http_status: int, provider_code: str | None) -> str | None:
+    """Why an answer proves nothing whatever else is known, or None."""
+    if provider_code in STRIPE_IN_USE or http_status == 409:
+        return "another execution is in progress, perhaps of this very request"
+    if provider_code == "idempotency_error":
+        return "the key was used before for another request, whose outcome this answer does not say"
+    if http_status == 424:
+        return "a failed dependency may have acted before it failed"
+    return None
+
+
+def _stripe_first(http_status: int, provider_code: str | None) -> AnswerMeaning:
+    if http_status == 402:
+        why = "the payment was executed and declined, and the answer is stored under this key"
+        return AnswerMeaning(outcome=Outcome.REFUSED_STORED, why=why)
+    if http_status in {400, 404} and provider_code is None:
+        return _unknown("without its code it may be an idempotency error, which proves nothing")
+    why = STRIPE_REFUSALS.get(http_status, "")
+    if not why:
+        return _unknown(f"status {http_status} is no proof that nothing was done")
+    return AnswerMeaning(outcome=Outcome.REFUSED, why=why)
