@@ -164,11 +164,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_within_the_limit_takes_a_second(text: str) -> None:
+def test_no_text_within_the_limit_takes_long(text: str) -> None:
     started = time.process_time()
     with pytest.raises(Refused):
         parse_json(text)
-    assert time.process_time() - started < 1
+    # The worst takes 0.7 s here, nearly all of it in the pass that finds the place of the fault.
+    assert time.process_time() - started < 3, "quadratic time would be minutes"
 
 
 def test_a_pair_of_surrogates_is_an_ordinary_character() -> None:
