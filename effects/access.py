@@ -1,0 +1,150 @@
+"""Who may do what: one table, asked by pages for what to show and by views for what to allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from functools import wraps
+from typing import Concatenate, Final
+
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django_htmx.middleware import HtmxDetails
+
+from effects.core.vocabulary import Role
+from effects.models import Membership, Workspace
+
+WORKSPACE_IN_SESSION: Final = "workspace_id"
+
+
+class Ability(StrEnum):
+    """One thing that a person may do. The verdicts carry the words of `vocabulary.Verdict`."""
+
+    SEE = "see"
+    NOTE = "note"
+    TAKE = "take"
+    ASK = "ask"
+    HAPPENED = "happened"
+    NOT_HAPPENED = "not_happened"
+    RELEASE_SAME = "release_same"
+    RELEASE_NEW = "release_new"
+    LOST = "lost"
+    CLOSE = "close"
+    SETTLE = "settle"
+    REOPEN = "reopen"
+    ALLOW = "allow"
+    WITHDRAW = "withdraw"
+    APPROVE = "approve"  # as the second person
+    EDIT_TOOLS = "edit_tools"
+
+
+ROLE_WORDS: Final = {
+    Role.VIEWER: "Viewer",
+    Role.SUPPORT: "Support",
+    Role.LEAD: "Payments lead",
+    Role.ENGINEER: "Engineer",
+    Role.ADMIN: "Admin",
+}
+
+_EVERYBODY: Final = frozenset(Role)
+_STAFF: Final = frozenset({Role.SUPPORT, Role.LEAD, Role.ENGINEER, Role.ADMIN})
+_DECIDERS: Final = frozenset({Role.SUPPORT, Role.LEAD, Role.ADMIN})
+_LEADS: Final = frozenset({Role.LEAD, Role.ADMIN})
+
+ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
+    Ability.SEE: _EVERYBODY,
+    Ability.NOTE: _STAFF,
+    Ability.TAKE: _STAFF,
+    Ability.ASK: _STAFF,
+    Ability.HAPPENED: _DECIDERS,
+    Ability.NOT_HAPPENED: _DECIDERS,
+    Ability.RELEASE_SAME: _DECIDERS,
+    # May move money twice, or says which of two movements stands.
+    Ability.RELEASE_NEW: _LEADS,
+    Ability.LOST: _STAFF,
+    Ability.CLOSE: _DECIDERS,
+    Ability.SETTLE: _LEADS,
+    Ability.REOPEN: _LEADS,
+    Ability.ALLOW: _LEADS,
+    Ability.WITHDRAW: _STAFF,
+    Ability.APPROVE: _LEADS,
+    Ability.EDIT_TOOLS: frozenset({Role.ADMIN}),
+}
+
+
+def can(role: Role, ability: Ability) -> bool:
+    """Whether a role has an ability."""
+    return role in ABILITIES[ability]
+
+
+def roles_with(ability: Ability) -> tuple[Role, ...]:
+    """The roles that have an ability, from the one that may least to the one that may most."""
+    return tuple(role for role in Role if role in ABILITIES[ability])
+
+
+def needs(ability: Ability) -> str:
+    """Who can do it instead, as a sentence: "Needs the role Payments lead or Admin."."""
+    words = [ROLE_WORDS[role] for role in roles_with(ability)]
+    listed = words[-1] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return f"Needs the role {listed}."
+
+
+class DeskRequest(HttpRequest):
+    """A request of a signed-in person inside one workspace; made by `membership_required`."""
+
+    user: User
+    htmx: HtmxDetails
+    membership: Membership
+    workspace: Workspace
+    role: Role
+
+
+def membership_required[**P](
+    view: Callable[Concatenate[DeskRequest, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+    """Lets only members in, and puts `membership`, `workspace` and `role` on the request.
+
+    The workspace is the one that the session names, or else the person's first. It is never taken
+    from the address: whoever is sent a link sees their own workspace or a page not found.
+    """
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        membership = current_membership(request)
+        if membership is None:
+            raise PermissionDenied(
+                "You are not a member of any workspace yet. Ask an admin of your workspace to "
+                "add you."
+            )
+        desk_request = _as_desk_request(request, membership)
+        return view(desk_request, *args, **kwargs)
+
+    return guarded
+
+
+def current_membership(request: HttpRequest) -> Membership | None:
+    """The signed-in person's membership in the session's workspace, or their first one."""
+    memberships = Membership.objects.select_related("workspace", "user").order_by(
+        "workspace__name", "pk"
+    )
+    own = list(memberships.filter(user__pk=request.user.pk))
+    chosen = request.session.get(WORKSPACE_IN_SESSION)
+    return next((one for one in own if one.workspace_id == chosen), own[0] if own else None)
+
+
+def require(request: DeskRequest, ability: Ability) -> None:
+    """Raises PermissionDenied, with the roles that could, if this person's role has it not."""
+    if not can(request.role, ability):
+        raise PermissionDenied(f"{needs(ability)} Your role here is {ROLE_WORDS[request.role]}.")
+
+
+def _as_desk_request(request: HttpRequest, membership: Membership) -> DeskRequest:
+    # The attributes are added to the request that the middleware made; its class stays as it is.
+    request.membership = membership  # type: ignore[attr-defined]  # see above
+    request.workspace = membership.workspace  # type: ignore[attr-defined]  # see above
+    request.role = Role(membership.role)  # type: ignore[attr-defined]  # see above
+    return request  # type: ignore[return-value]  # it now has all that DeskRequest promises
