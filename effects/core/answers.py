@@ -105,7 +105,7 @@ def explain_answer(
         case Contract.STRIPE_V1:
             return _stripe_v1(http_status, provider_code, first_send=first_send, replayed=replayed)
         case Contract.GENERIC:
-            return _generic(http_status, first_send=first_send, replayed=replayed)
+            return _generic(http_status, provider_code, first_send=first_send, replayed=replayed)
     assert_never(contract)
 
 
@@ -121,7 +121,11 @@ def _outside_4xx(http_status: int) -> str:
     return "this status is not an error, so the request may have taken effect"
 
 
-def _generic(http_status: int, *, first_send: bool, replayed: bool) -> AnswerMeaning:
+def _generic(
+    http_status: int, provider_code: str | None, *, first_send: bool, replayed: bool
+) -> AnswerMeaning:
+    if "idempoten" in (provider_code or "").lower():
+        return _unknown("the answer speaks of an earlier request under the same key")
     if replayed:
         return _unknown("no published rule says what a replayed answer means here")
     if not first_send:

@@ -189,6 +189,8 @@ def _kind_of(status: int) -> type[LedgerProblem]:
         return TokenRefused
     if status == ScopeMissing.status:
         return ScopeMissing
+    if status in {408, 429}:  # A gateway's word for "not now"; the request itself may be right.
+        return LedgerUnavailable
     if 400 <= status < 500:
         return BadRequest
     return LedgerUnavailable
