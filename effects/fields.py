@@ -47,9 +47,3 @@ class WordField(_Text):
     @override
     def get_prep_value(self, value: Any) -> Any:
         return None if value is None else str(value)
-
-
-def create_enum(enum_name: str, words: type[StrEnum]) -> str:
-    """The SQL that makes the type; a later word is added by its own migration."""
-    listed = ", ".join(f"'{word}'" for word in words)
-    return f"CREATE TYPE {enum_name} AS ENUM ({listed})"

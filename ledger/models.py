@@ -43,6 +43,7 @@ class Claim(models.Model):
 
     granted_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
+    decided_at = models.DateTimeField(null=True)  # when the last decision took effect
     lease_until = models.DateTimeField()
     window_until = models.DateTimeField(null=True)
     grant_until = models.DateTimeField(null=True)
@@ -77,6 +78,8 @@ class Claim(models.Model):
     class Meta:
         # No index names a column that changes: every settle stays a heap-only update.
         indexes = [
+            # An agent may hold nothing but the key that it sent: the status question by key.
+            models.Index(name="claim_key", fields=["key"]),
             models.Index(name="claim_repeat", fields=["repeat"], condition=Q(repeat__isnull=False)),
             models.Index(
                 name="claim_business", fields=["business"], condition=Q(business__isnull=False)
@@ -223,7 +226,7 @@ class HeldRequest(models.Model):
         Claim, on_delete=models.DO_NOTHING, db_constraint=False, related_name="held_requests"
     )
     code = WordField(enum_name="ledger_answer_code", words=AnswerCode)
-    turn = models.BinaryField()
+    asker = models.BinaryField()  # the operation that asked: its turn or caller identity
     repeat = models.BinaryField(null=True)
     business = models.BinaryField(null=True)
     conversation = models.CharField(max_length=255, null=True)
@@ -231,11 +234,12 @@ class HeldRequest(models.Model):
     arguments = models.TextField(null=True)
     at = models.DateTimeField()
     allowed_by = models.BigIntegerField(null=True)  # the decision that let it run
-    answered_at = models.DateTimeField(null=True)
+    answered_at = models.DateTimeField(null=True)  # it no longer stands in anybody's way
+    used_at = models.DateTimeField(null=True)  # the allowed request was granted
 
     class Meta:
-        indexes = [models.Index(name="held_turn", fields=["turn"])]
-        constraints = [models.UniqueConstraint(name="held_once", fields=["turn", "blocker"])]
+        indexes = [models.Index(name="held_asker", fields=["asker"])]
+        constraints = [models.UniqueConstraint(name="held_once", fields=["asker", "blocker"])]
 
     def __str__(self) -> str:
         return f"held by {self.blocker_id}"

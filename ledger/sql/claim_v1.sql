@@ -1,0 +1,468 @@
+-- Same-operation look-ups, holds and grants. effects/core/decision.py states the same table.
+
+-- Sorted locks on what a grant is exclusive about, taken before any row is locked and before the
+-- holds are read (read committed: the reading that follows has a snapshot of its own).
+create function ledger_guard_v1(variadic digests bytea[]) returns void language plpgsql as $$
+declare
+  number bigint;
+begin
+  for number in
+    select distinct ('x' || encode(substr(d, 1, 8), 'hex'))::bit(64)::bigint as n
+    from unnest(digests) d where d is not null order by n
+  loop
+    perform pg_advisory_xact_lock(number);
+  end loop;
+end $$;
+
+create type ledger_seen as (
+  state ledger_claim_state, completed_at timestamptz, blocks boolean
+);
+
+-- Another claim's state now, without locking it. `blocks`: it may still have an effect, or its
+-- absence holds for its own key only.
+create function ledger_seen_v1(o ledger_claim, p_now timestamptz) returns ledger_seen
+language plpgsql stable as $$
+declare
+  advanced record;
+begin
+  if o.state = 'in_flight' and p_now >= o.lease_until
+      or o.pending_at <= p_now or p_now >= o.grant_until then
+    advanced := ledger_advance_v1(o, p_now);
+    o := advanced.c;
+  end if;
+  return (o.state, o.completed_at,
+    o.state not in ('completed', 'not_executed')
+      or o.state = 'not_executed' and o.grant_until is not null)::ledger_seen;
+end $$;
+
+-- What stops a grant although no same operation forbids it: a slot that was re-issued with other
+-- arguments, or an open claim for the same thing. Asked for first grants and regrants alike; then
+-- with the claim's own turn and slot, because a redelivery may have been renumbered.
+create function ledger_stop_v1(
+  me ledger_claim, p_policy record, p_now timestamptz, p_asker bytea, p_response_id text,
+  p_repeat_of uuid
+) returns ledger_stop language plpgsql as $$
+declare
+  s ledger_stop;
+  o ledger_claim;
+  seen ledger_seen;
+  allowed boolean := exists (
+    select from ledger_heldrequest h
+    where h.asker = p_asker and h.allowed_by is not null and h.used_at is null);
+  other_response boolean;
+  same_business boolean;
+begin
+  s.flags := '{}';
+  s.twins := '{}';
+  for o in select * from ledger_claim
+      where scope = me.scope and tool_id = me.tool_id and position = me.position
+        and id is distinct from me.id and arguments_digest <> me.arguments_digest order by id loop
+    if not coalesce(o.response_id <> p_response_id, false) then
+      s.code := 'mismatch';
+      s.blocker := o.id;
+      return s;
+    end if;
+    seen := ledger_seen_v1(o, p_now);
+    if not allowed and (seen.state <> 'not_executed' or seen.blocks) then
+      s.code := 'reissued_differently';
+      s.blocker := o.id;
+      return s;
+    end if;
+  end loop;
+  for o in select * from ledger_claim c
+      where c.id is distinct from me.id and (c.repeat = me.repeat or c.business = me.business)
+      order by id loop
+    other_response := coalesce(o.response_id <> p_response_id, false);
+    same_business := coalesce(o.business = me.business, false);
+    if coalesce(o.scope = me.scope, false) and not same_business and not other_response
+        and not p_policy.hold_in_turn then
+      s.flags := array_append(s.flags, 'identical_in_turn');
+      s.twins := array_append(s.twins, o.id);
+      continue;
+    end if;
+    continue when allowed;
+    seen := ledger_seen_v1(o, p_now);
+    s.code := case
+      when seen.blocks then 'held'
+      when seen.state = 'completed' and seen.completed_at > me.granted_at then 'already_done'
+      when seen.state = 'completed' and exists (
+          select from ledger_heldrequest h
+          where h.blocker_id = o.id and h.code = 'held' and h.answered_at is null)
+        and not (p_policy.agent_may_repeat and coalesce(p_repeat_of = o.id, false))
+        then 'already_done' end;
+    if s.code is not null then
+      s.blocker := o.id;
+      return s;
+    end if;
+    s.flags := array_append(s.flags, case
+      when seen.state = 'completed' and exists (
+          select from ledger_heldrequest h
+          where h.blocker_id = o.id and h.code = 'held' and h.answered_at is null)
+        then 'repeat_of' else 'same_as_earlier' end);
+  end loop;
+  return s;
+end $$;
+
+-- Another claim for the same thing that is open, or completed since this one was first granted.
+-- A release of this claim could then run beside it.
+create function ledger_sibling_v1(me ledger_claim, p_now timestamptz) returns uuid
+language plpgsql as $$
+declare
+  o ledger_claim;
+  seen ledger_seen;
+  hold_in_turn boolean := (select t.hold_in_turn from effects_tool t where t.id = me.tool_id);
+begin
+  for o in select * from ledger_claim c
+      where c.id <> me.id and (c.repeat = me.repeat or c.business = me.business
+        or c.scope = me.scope and c.tool_id = me.tool_id and c.position = me.position)
+      order by id loop
+    -- Two equal calls of one response are two intended calls, unless the tool holds them.
+    continue when coalesce(o.scope = me.scope, false) and o.position <> me.position
+      and not coalesce(o.business = me.business, false)
+      and not coalesce(o.response_id <> me.response_id, false) and not hold_in_turn;
+    seen := ledger_seen_v1(o, p_now);
+    if seen.blocks or coalesce(seen.completed_at > me.granted_at, false) then
+      return o.id;
+    end if;
+  end loop;
+  return null;
+end $$;
+
+-- A request that is not granted is remembered, or becomes a case for a person.
+create function ledger_refuse_v1(
+  me ledger_claim, p_code ledger_answer_code, p_blocker uuid, p_asker bytea, p_now timestamptz
+) returns void language plpgsql as $$
+begin
+  if p_code in ('held', 'reissued_differently') then
+    insert into ledger_heldrequest (workspace_id, blocker_id, code, asker, repeat, business,
+      conversation, turn_index, arguments, at)
+    values (me.workspace_id, p_blocker, p_code, p_asker, me.repeat, me.business,
+      me.conversation, me.turn_index, me.arguments, p_now)
+    on conflict (asker, blocker_id) do nothing;
+  end if;
+  if p_code in ('mismatch', 'identities_disagree', 'attempts_exhausted', 'reissued_differently') then
+    insert into ledger_case
+      (workspace_id, claim_id, code, arguments_digest, arguments, data, seen, at)
+    values (me.workspace_id, p_blocker, p_code, me.arguments_digest, me.arguments,
+      jsonb_build_object('conversation', me.conversation, 'turn_index', me.turn_index,
+        'position', me.position, 'response_id', me.response_id, 'call_id', me.call_id),
+      1, p_now)
+    on conflict (claim_id, code, arguments_digest) do update set seen = ledger_case.seen + 1;
+  end if;
+end $$;
+
+create function ledger_flag_v1(p_claims uuid[], p_flag text) returns void language sql as $$
+  update ledger_claim set flags = array_append(flags, p_flag)
+  where id in (select id from ledger_claim where id = any(p_claims) order by id for update)
+    and p_flag <> all(flags)
+$$;
+
+-- The claim of one tool call: one statement, one commit. `rules_changed`: the tool was edited
+-- between the reading of its argument rules and this call; the caller reads them again.
+create function ledger_claim_v1(
+  p_workspace bigint, p_tool bigint, p_tool_version int, p_class effects_effect_class, p_key text,
+  p_scope bytea, p_turn bytea, p_local bytea, p_call bytea, p_caller bytea, p_repeat bytea,
+  p_business bytea, p_arguments_digest bytea, p_arguments text, p_conversation text,
+  p_turn_index int, p_position int, p_ordinal int, p_response_id text, p_call_id text,
+  p_weak boolean, p_nonce bytea, p_repeat_of uuid, p_data jsonb
+) returns ledger_answer language plpgsql as $$
+declare
+  t record;
+  c ledger_claim;
+  o ledger_claim;
+  me ledger_claim;
+  s ledger_stop;
+  a ledger_answer;
+  now timestamptz;
+  lease interval;
+  key_window interval;
+  margin interval;
+  asker bytea := coalesce(p_turn, p_caller);
+  weak_twins uuid[] := '{}';
+  hits int;
+  tries int := 0;
+  quiet boolean;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'wrong_isolation: ledger_claim_v1 needs read committed'
+      using errcode = 'invalid_transaction_state';
+  end if;
+  select id, version, effect_class, lease_seconds, window_seconds, margin_seconds, attempts_max,
+      hold_in_turn, agent_may_repeat
+    into strict t from effects_tool where id = p_tool and workspace_id = p_workspace;
+  a.flags := case when p_weak then '{weak_tool_call_id}'::text[] else '{}' end;
+  a.effect_class := greatest(p_class, t.effect_class);
+  a.decision_pending := false;
+  a.rules_changed := t.version <> p_tool_version;
+  if a.rules_changed or a.effect_class = 'read' then
+    return a;
+  end if;
+  lease := make_interval(secs => t.lease_seconds);
+  margin := make_interval(secs => t.margin_seconds);
+
+  -- The same operation, settled, nothing pending, and no other identity could disagree: no lock.
+  select * into c from ledger_claim
+    where scope = p_scope and turn = p_turn and state = 'completed' and pending_at is null
+      and arguments_digest = p_arguments_digest
+      and (p_call is null or call = p_call) and (p_caller is null or caller = p_caller);
+  if found then
+    return ledger_told_v1(c, a, 'replayed', ledger_clock(), margin);
+  end if;
+
+  me.workspace_id := p_workspace;
+  me.tool_id := p_tool;
+  me.position := p_position;
+  me.scope := p_scope;
+  me.repeat := p_repeat;
+  me.business := p_business;
+  me.arguments_digest := p_arguments_digest;
+  me.conversation := p_conversation;
+  me.turn_index := p_turn_index;
+  me.response_id := p_response_id;
+  me.call_id := p_call_id;
+  me.arguments := case when octet_length(p_arguments) <= 2048 then p_arguments end;
+
+  <<again>> loop
+    tries := tries + 1;
+    if tries > 5 then
+      raise exception 'ledger_claim_v1: still losing to others' using errcode = '40001';
+    end if;
+    hits := 0;
+    quiet := not exists (select from ledger_claim where scope = p_scope)
+      and (p_call is null or not exists (select from ledger_claim where call = p_call))
+      and (p_caller is null or not exists (select from ledger_claim where caller = p_caller));
+    if not quiet then
+      for o in
+        select * from ledger_claim
+          where scope = p_scope
+            and (turn = p_turn or local = p_local or call = p_call or caller = p_caller)
+        union all
+        select * from ledger_claim where call = p_call and not coalesce(scope = p_scope, false)
+        union all
+        select * from ledger_claim where caller = p_caller
+          and not coalesce(scope = p_scope, false) and not coalesce(call = p_call, false)
+        order by id
+      loop
+        if coalesce(o.call = p_call, false) and coalesce(o.response_id <> p_response_id, false)
+            and not coalesce(o.scope = p_scope, false) and not coalesce(o.caller = p_caller, false)
+        then
+          -- The id was seen in two responses of two turns: it is no identity here.
+          p_call := null;
+          weak_twins := array_append(weak_twins, o.id);
+          continue;
+        end if;
+        hits := hits + 1;
+        if hits = 1 then
+          c := o;
+        end if;
+      end loop;
+      if cardinality(weak_twins) > 0 and not 'weak_tool_call_id' = any(a.flags) then
+        a.flags := array_append(a.flags, 'weak_tool_call_id');
+      end if;
+    end if;
+    if hits > 1 then
+      now := ledger_clock();
+      perform ledger_refuse_v1(me, 'identities_disagree', c.id, asker, now);
+      a.blocker := c.id;
+      a.code := 'identities_disagree';
+      return a;
+    end if;
+    exit when hits = 1;
+
+    perform ledger_guard_v1(p_scope, p_repeat, p_business);
+    now := ledger_clock();
+    s.flags := '{}';
+    s.twins := '{}';
+    if not quiet or exists (select from ledger_claim where scope = p_scope)
+        or exists (select from ledger_claim where repeat = p_repeat)
+        or p_business is not null and exists (select from ledger_claim where business = p_business)
+    then
+      s := ledger_stop_v1(me, t, now, asker, p_response_id, p_repeat_of);
+      if s.code is not null then
+        perform ledger_refuse_v1(me, s.code, s.blocker, asker, now);
+        a.code := s.code;
+        a.blocker := s.blocker;
+        if s.code = 'already_done' then
+          select object, result, result_stored into a.object, a.result, a.result_stored
+            from ledger_claim where id = s.blocker;
+        end if;
+        return a;
+      end if;
+    end if;
+    key_window := case when a.effect_class = 'keyed_write'
+      then make_interval(secs => t.window_seconds) end;
+    insert into ledger_claim (workspace_id, tool_id, effect_class, budget, granted_at, lease_until,
+      window_until, key, conversation, turn_index, position, ordinal, response_id, call_id, nonce,
+      flags, scope, turn, local, call, caller, repeat, business, arguments_digest, arguments)
+    values (p_workspace, p_tool, a.effect_class, t.attempts_max, now, now + lease,
+      now + key_window, p_key, p_conversation, p_turn_index, p_position, p_ordinal, p_response_id,
+      p_call_id, p_nonce, a.flags, p_scope, p_turn, p_local, p_call, p_caller, p_repeat, p_business,
+      p_arguments_digest, me.arguments)
+    on conflict do nothing returning * into c;
+    continue again when not found;  -- somebody was faster: look again
+    insert into ledger_event (claim_id, seq, at, kind, fence, generation, data)
+    values (c.id, 1, now, 'granted', 1, 1, p_data);
+    if me.arguments is null then
+      insert into ledger_payload (workspace_id, claim_id, seq, name, body, digest, size_bytes)
+      values (p_workspace, c.id, 0, 'arguments', convert_to(p_arguments, 'UTF8'),
+        sha256(convert_to(p_arguments, 'UTF8')), octet_length(p_arguments));
+    end if;
+    if not quiet or cardinality(s.flags) > 0 then
+      s.twins := s.twins || '{}'::uuid[];
+      a := ledger_note_grant_v1(c, a, s, asker, weak_twins, p_weak, p_repeat_of, now);
+    end if;
+    a.send_within := least(lease, key_window - margin);
+    return ledger_told_v1(c, a, 'granted', now, margin);
+  end loop;
+
+  if c.arguments_digest <> p_arguments_digest then
+    perform ledger_refuse_v1(me, 'mismatch', c.id, asker, ledger_clock());
+    a.blocker := c.id;
+    a.code := 'mismatch';
+    return a;
+  end if;
+  if c.state = 'completed' and c.pending_at is null then
+    return ledger_told_v1(c, a, 'replayed', ledger_clock(), margin);
+  end if;
+  return ledger_regrant_v1(c, a, me, t, p_response_id, p_nonce, p_repeat_of, p_data);
+end $$;
+
+-- Flags on this claim and on those that it resembles; remembered requests that are now answered.
+create function ledger_note_grant_v1(
+  c ledger_claim, inout a ledger_answer, s ledger_stop, p_asker bytea, p_weak_twins uuid[],
+  p_weak boolean, p_repeat_of uuid, p_now timestamptz
+) language plpgsql as $$
+declare
+  same_id uuid[] := '{}';
+  flag text;
+begin
+  if p_weak then
+    same_id := array(select id from ledger_claim
+      where scope = c.scope and call_id = c.call_id and id <> c.id);
+  end if;
+  foreach flag in array s.flags
+      || case when cardinality(same_id) > 0 then '{duplicate_tool_call_id}'::text[] else '{}' end loop
+    if not flag = any(a.flags) then
+      a.flags := array_append(a.flags, flag);
+    end if;
+  end loop;
+  perform ledger_flag_v1(s.twins, 'identical_in_turn');
+  perform ledger_flag_v1(p_weak_twins, 'weak_tool_call_id');
+  perform ledger_flag_v1(same_id, 'duplicate_tool_call_id');
+  if a.flags <> c.flags then
+    update ledger_claim set flags = array(
+        select distinct f from unnest(flags || a.flags) f order by f) where id = c.id;
+  end if;
+  if 'repeat_of' = any(s.flags) then
+    update ledger_heldrequest set answered_at = p_now
+      where blocker_id = p_repeat_of and answered_at is null;
+  end if;
+  update ledger_heldrequest set used_at = p_now
+    where asker = p_asker and allowed_by is not null and used_at is null;
+  delete from ledger_heldrequest where asker = p_asker and allowed_by is null and answered_at is null;
+end $$;
+
+-- A known operation: locked (advisory locks first, then the row), moved by the clock, answered.
+create function ledger_regrant_v1(
+  c ledger_claim, a ledger_answer, asked ledger_claim, t record, p_response_id text, p_nonce bytea,
+  p_repeat_of uuid, p_data jsonb
+) returns ledger_answer language plpgsql as $$
+declare
+  l record;
+  s ledger_stop;
+  now timestamptz;
+  own_asker bytea := coalesce(c.turn, c.caller);
+  code ledger_answer_code;
+  margin interval := make_interval(secs => t.margin_seconds);
+begin
+  perform ledger_guard_v1(c.scope, c.repeat, c.business);
+  l := ledger_lock_v1(c.workspace_id, c.id);
+  c := l.c;
+  now := l.now;
+  s.flags := '{}';
+  s.twins := '{}';
+  code := case c.state
+    when 'completed' then 'replayed'
+    when 'in_flight' then case when c.nonce = p_nonce then 'granted_again' else 'in_flight' end
+    when 'conflicted' then 'conflicted'
+    when 'closed' then 'closed'
+    else 'unknown' end;
+  if c.state in ('not_executed', 'released') and c.pending_at is null then
+    code := 'granted';
+    if c.state = 'not_executed' and c.fence >= c.budget then
+      code := 'attempts_exhausted';
+      a.blocker := c.id;
+    elsif c.state = 'not_executed' then
+      s := ledger_stop_v1(c, t, now, own_asker, p_response_id, p_repeat_of);
+      code := coalesce(s.code, code);
+      a.blocker := s.blocker;
+    elsif not c.fresh_key then
+      -- The release was asked about siblings when it was decided; one may have run since.
+      a.blocker := ledger_sibling_v1(c, now);
+      if a.blocker is not null then
+        code := 'held';
+      end if;
+    end if;
+  end if;
+  if code = 'granted' then
+    if c.state = 'released' then
+      c.budget := c.budget + 1;
+    end if;
+    if c.fresh_key or coalesce(now >= c.window_until - margin, false) then
+      c.generation := c.generation + 1;
+      c.window_until := now + case when c.effect_class = 'keyed_write'
+        then make_interval(secs => t.window_seconds) end;
+    end if;
+    c.fence := c.fence + 1;
+    c.lease_until := now + make_interval(secs => t.lease_seconds);
+    c.nonce := p_nonce;
+    c := ledger_append_v1(c, 'granted', now, p_data => p_data);
+    l.moved := true;
+    a := ledger_note_grant_v1(c, a, s, own_asker, '{}', false, p_repeat_of, now);
+    c.flags := array(select distinct f from unnest(c.flags || a.flags) f order by f);
+  elsif code in ('held', 'already_done', 'reissued_differently', 'mismatch', 'attempts_exhausted')
+  then
+    asked.repeat := c.repeat;
+    asked.business := c.business;
+    perform ledger_refuse_v1(asked, code, a.blocker, own_asker, now);
+  end if;
+  if l.moved then
+    perform ledger_save_v1(c);
+  end if;
+  if code in ('granted', 'granted_again') then
+    a.send_within := least(c.lease_until - now, c.window_until - margin - now);
+  end if;
+  return ledger_told_v1(c, a, code, now, margin);
+end $$;
+
+-- The answer's common part: what the claim is, and what the asker may do with it.
+create function ledger_told_v1(
+  c ledger_claim, a ledger_answer, p_code ledger_answer_code, p_now timestamptz, p_margin interval
+) returns ledger_answer language plpgsql stable as $$
+begin
+  a.code := p_code;
+  a.claim_id := c.id;
+  a.state := c.state;
+  a.effect_class := c.effect_class;
+  a.reason := c.reason;
+  a.fence := c.fence;
+  a.generation := c.generation;
+  a.lease_until := c.lease_until;
+  a.safe_retry_until := c.window_until - p_margin;
+  a.decision_pending := c.pending_at is not null;
+  a.retry_after := case
+    when p_code = 'in_flight' then c.lease_until - p_now
+    when c.pending_at is not null then c.pending_at - p_now end;
+  if p_code in ('granted', 'granted_again') then
+    a.key := c.key || '-' || c.generation;
+  elsif p_code = 'replayed' then
+    a.object := c.object;
+    a.result_stored := c.result_stored;
+    a.result := c.result;
+    if c.result is null and c.result_stored then
+      select convert_from(body, 'UTF8') into a.result from ledger_payload
+        where claim_id = c.id and name = 'result' order by seq limit 1;
+    end if;
+  end if;
+  return a;
+end $$;
