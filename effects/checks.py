@@ -16,7 +16,10 @@ def judge_environment(environment: Environment) -> list[CheckMessage]:
 
 
 @register()
-def check_environment(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+def check_environment(
+    app_configs: Sequence[Any] | None,  # noqa: ARG001 - Django passes it by name.
+    **_: Any,
+) -> list[CheckMessage]:
     return judge_environment(settings.ENVIRONMENT)
 
 

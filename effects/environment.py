@@ -1,7 +1,7 @@
 """The process environment, read once and judged: what was set, and what in it is nonsense.
 
-Reading never raises. A value that makes no sense is kept as a `Nonsense` beside a usable default, so
-that the system checks can report all of them at once, each with its id and a hint.
+Reading never raises. A value that makes no sense is kept as a `Nonsense` beside a usable default,
+so that the system checks can report all of them at once, each with its id and a hint.
 """
 
 import json
@@ -124,14 +124,6 @@ def read_environment(values: Mapping[str, str], *, base: Path) -> Environment:
     }
     _refuse_shared_ports(reader, ports)
     desk_url, api_url = _public_urls(reader, ports)
-    secret_key = reader.text("COUNTERFOIL_SECRET_KEY")
-    if secret_key is not None and len(secret_key) < SECRET_KEY_CHARACTERS_MIN:
-        reader.reject(
-            "COUNTERFOIL_SECRET_KEY",
-            check="effects.E006",
-            wanted=f"long enough: it has {len(secret_key)} characters",
-            hint=f"Give at least {SECRET_KEY_CHARACTERS_MIN} random characters.",
-        )
     redis_url = reader.url(
         "REDIS_URL", REDIS_SCHEMES, check="effects.E004", hint="For example redis://localhost/0"
     )
@@ -159,7 +151,7 @@ def read_environment(values: Mapping[str, str], *, base: Path) -> Environment:
         desk_url=desk_url,
         api_url=api_url,
         hosts=tuple(hosts),
-        secret_key=secret_key,
+        secret_key=_secret_key(reader),
         debug=reader.switch("COUNTERFOIL_DEBUG"),
         nonsense=tuple(reader.nonsense),
     )
@@ -175,6 +167,24 @@ def _refuse_shared_ports(reader: _Reader, ports: Mapping[str, int]) -> None:
                 hint="Give desk, api and sandbox three different ports.",
             )
         )
+
+
+def _secret_key(reader: _Reader) -> str | None:
+    """Return the key that signs sessions. Without a database of one's own we make one up."""
+    said = reader.text("COUNTERFOIL_SECRET_KEY")
+    if said is None and not reader.text("DATABASE_URL"):
+        return None
+    characters = len(said or "")
+    if characters < SECRET_KEY_CHARACTERS_MIN:
+        # Sessions signed by a key that each machine makes up for itself end at the next machine.
+        reader.reject(
+            "COUNTERFOIL_SECRET_KEY",
+            check="effects.E006",
+            wanted=f"long enough: it has {characters} characters",
+            hint=f"Beside a DATABASE_URL it needs at least {SECRET_KEY_CHARACTERS_MIN} random "
+            "characters, the same ones on every machine.",
+        )
+    return said
 
 
 def _public_urls(reader: _Reader, ports: Mapping[str, int]) -> tuple[str, str]:
@@ -197,8 +207,8 @@ def _public_urls(reader: _Reader, ports: Mapping[str, int]) -> tuple[str, str]:
 def with_running_services(values: Mapping[str, str], var: Path) -> dict[str, str]:
     """Add the addresses that a running `manage.py up` left in its data folder.
 
-    A process that was given its own database gets none of them: a production command must never meet
-    a demo's broker by accident. A missing or damaged file adds nothing.
+    A process that was given its own database gets none of them: a production command must never
+    meet a demo's broker by accident. A missing or damaged file adds nothing.
     """
     if values.get("DATABASE_URL"):
         return dict(values)

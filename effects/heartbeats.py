@@ -1,5 +1,7 @@
 """When a worker and beat were last seen alive."""
 
+from typing import override
+
 from django.db import connection, models
 from django.db.models.functions import Now
 
@@ -15,6 +17,7 @@ class Heartbeat(models.Model):
     name = models.CharField(max_length=20, primary_key=True)
     seen_at = models.DateTimeField()
 
+    @override
     def __str__(self) -> str:
         return f"{self.name} seen at {self.seen_at}"
 

@@ -1,14 +1,15 @@
 """All settings, from the environment. Nothing set means the embedded services of `manage.py up`.
 
-What each variable means is in `docs/operating.md`; what is wrong with one is said by `effects.checks`.
+What each variable means is in `docs/operating.md`; `effects.checks` says what is wrong with one.
 """
 
 import os
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
+from whitenoise.compress import Compressor
 
 from effects.environment import read_environment, with_running_services
 from effects.local.postgres import PLACEHOLDER_URL
@@ -26,16 +27,12 @@ COUNTERFOIL_DESK_URL = ENVIRONMENT.desk_url
 COUNTERFOIL_API_URL = ENVIRONMENT.api_url
 COUNTERFOIL_SANDBOX_PORT = ENVIRONMENT.sandbox_port
 
-if ENVIRONMENT.secret_key is not None:
-    SECRET_KEY = ENVIRONMENT.secret_key
-elif os.environ.get("DATABASE_URL"):
-    # Sessions signed by a key that each machine makes up for itself would end at the next machine.
-    raise ImproperlyConfigured(
-        "COUNTERFOIL_SECRET_KEY is not set. With a database of your own it is required: give at "
-        "least 50 random characters, the same on every machine."
-    )
-else:
-    SECRET_KEY = kept_secret(COUNTERFOIL_VAR / "secret_key")
+# Beside a database of one's own a missing key is an error of `effects.checks`.
+SECRET_KEY = ENVIRONMENT.secret_key or (
+    kept_secret(COUNTERFOIL_VAR / "secret_key")
+    if ENVIRONMENT.database_url is None
+    else token_urlsafe(48)
+)
 
 DEBUG = ENVIRONMENT.debug
 _https = COUNTERFOIL_DESK_URL.startswith("https://")
@@ -122,8 +119,10 @@ STATIC_ROOT = COUNTERFOIL_VAR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "effects.static_storage.GzippedManifestStorage"},
 }
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = [*Compressor.SKIP_COMPRESS_EXTENSIONS, "map"]
 
 # Text written by a model reaches these pages. With this policy not even a template mistake runs it.
 SECURE_CSP = {

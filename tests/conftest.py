@@ -65,11 +65,11 @@ def _api_url(process_env: dict[str, str]) -> Iterator[str]:
 
 @pytest.fixture
 def live_desk(transactional_db: None, _desk_url: str) -> str:
-    """The address of a real desk process; what the test wrote is committed, and flushed after it."""
+    """The address of a real desk process; what the test wrote is committed, then flushed."""
     return _desk_url
 
 
 @pytest.fixture
 def live_api(transactional_db: None, _api_url: str) -> str:
-    """The address of a real api process; what the test wrote is committed, and flushed after it."""
+    """The address of a real api process; what the test wrote is committed, then flushed."""
     return _api_url

@@ -7,15 +7,15 @@ only decides; `tests/conftest.py` makes the folder and starts the services.
 import os
 import secrets
 import tempfile
-
-# Whoever runs the tests may have a demo running, or its variables exported: neither is ours.
-for _name in [name for name in os.environ if name.startswith("COUNTERFOIL_")]:
-    del os.environ[_name]
+from pathlib import Path
 
 from effects.local.ports import any_free_port
 from effects.local.postgres import LocalPostgres
 from effects.local.valkey import LocalValkey
-from pathlib import Path
+
+# Whoever runs the tests may have a demo running, or its variables exported: neither is ours.
+for _name in [name for name in os.environ if name.startswith("COUNTERFOIL_")]:
+    del os.environ[_name]
 
 TEST_VAR = Path(tempfile.gettempdir()) / f"counterfoil-tests-{os.getpid()}"
 TEST_POSTGRES = LocalPostgres(
@@ -37,9 +37,9 @@ os.environ |= {
     "DJANGO_ALLOW_ASYNC_UNSAFE": "1",
 }
 
-from effects.settings import *
+from effects.settings import *  # noqa: E402, F403 - it reads what was just decided.
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-# Pages rendered inside the test process find their files unhashed; the real servers that the browser
+# Pages rendered inside the test process find their files unhashed; the real servers that browser
 # tests start run on the product's settings and collect them first.
-STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}  # noqa: F405 - ours.

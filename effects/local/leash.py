@@ -1,6 +1,7 @@
 """Runs one program and sees to it that nothing of it outlives whoever started it.
 
-This file is a program of its own, started by path in a bare interpreter; it imports nothing of ours.
+This file is a program of its own, started by path in a bare interpreter. It imports nothing of
+ours.
 Its standard input is a lifeline: a pipe whose other end only the starter holds. When the starter is
 gone, for whatever reason, `kill -9` included, the pipe ends, and the leash stops the program: first
 with the program's own stop signal, then, when its patience is over, by force and with the whole
@@ -20,6 +21,8 @@ import time
 from pathlib import Path
 
 LIFELINE_FD = 0
+# When nobody is left to wait for a clean end, a worker must not wait for a broker that is gone too.
+ORPHAN_PATIENCE_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 NOT_STARTED = 127
@@ -81,15 +84,16 @@ def _become(arguments: argparse.Namespace) -> None:
             arguments.identity
         ]()
         _prctl(PR_SET_PDEATHSIG, arguments.stop_signal)  # A change of user id clears it: so after.
-        os.execvp(arguments.argv[0], arguments.argv)
+        os.execvp(arguments.argv[0], arguments.argv)  # noqa: S606 - no shell is the point.
     except OSError as error:
-        print(f"cannot start {arguments.argv[0]}: {error}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"cannot start {arguments.argv[0]}: {error}\n")
+        sys.stderr.flush()
     finally:
         os._exit(NOT_STARTED)
 
 
 def _map_to_nobody() -> None:
-    """Look like `nobody` from the inside and stay root's on disk: no account, no chown, no chmod."""
+    """Look like `nobody` from the inside, stay root on disk: no account, no chown, no chmod."""
     account = pwd.getpwnam(NOBODY)
     uid, gid = os.geteuid(), os.getegid()
     os.unshare(os.CLONE_NEWUSER)
@@ -115,6 +119,7 @@ def _watch(child: int, wake_fd: int, *, stop_signal: int, patience: float) -> in
         stop = False
         if LIFELINE_FD in readable and not os.read(LIFELINE_FD, 4096):
             watched.remove(LIFELINE_FD)
+            patience = min(patience, ORPHAN_PATIENCE_SECONDS)
             stop = True
         if wake_fd in readable:
             woken_by = os.read(wake_fd, 4096)

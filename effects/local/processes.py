@@ -24,7 +24,7 @@ class NotStarted(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One program of the stack. `ready` is asked until it says yes; without it, running is enough."""
+    """One program of the stack. `ready` is asked until it says yes; without it, running is it."""
 
     name: str
     argv: tuple[str, ...]
@@ -34,6 +34,8 @@ class Program:
     ready_seconds: float = 60.0
     identity: Identity = "plain"
     ready: Callable[[], bool] | None = None
+    # Where a supervisor writes what the program prints, instead of on the screen.
+    log: Path | None = None
 
 
 def leashed(program: Program) -> list[str]:
@@ -59,7 +61,7 @@ def spawn(
     The leash leads a session of its own, so that a Ctrl-C in the terminal reaches only the caller,
     who then stops its programs in the right order.
     """
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603 - the programs are named by our own code.
         leashed(program),
         stdin=subprocess.PIPE,
         stdout=stdout,

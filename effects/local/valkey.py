@@ -40,6 +40,7 @@ class LocalValkey:
             name="valkey",
             argv=(str(_binary()), str(configuration), *where, *keep),
             ready=self.is_ready,
+            log=self.home.with_suffix(".log"),
         )
 
     def is_ready(self) -> bool:

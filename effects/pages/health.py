@@ -19,13 +19,13 @@ class NotReady(Exception):
 
 
 @require_safe
-def healthz(request: HttpRequest) -> JsonResponse:
+def healthz(_request: HttpRequest) -> JsonResponse:
     """Say that this process answers. Asks nobody else, so that it never restarts us in vain."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
-def readyz(request: HttpRequest) -> JsonResponse:
+def readyz(_request: HttpRequest) -> JsonResponse:
     """Ask every part: 200 if all can work, else 503 and which cannot."""
     answers = {name: _ask(check) for name, check in CHECKS.items()}
     ready = all(answer == "ok" for answer in answers.values())

@@ -1,11 +1,7 @@
 """The two addresses that a load balancer asks."""
 
-import json
-
 import pytest
 from django.test import Client
-
-from effects.heartbeats import BEAT, WORKER, Heartbeat, mark_seen
 
 
 def test_healthz_asks_nobody(client: Client):

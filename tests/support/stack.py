@@ -35,7 +35,7 @@ def answers(url: str) -> bool:
     """Say whether somebody serves `url` with a success."""
     try:
         with urllib.request.urlopen(url, timeout=2) as response:
-            return response.status == 200
+            return bool(response.status == 200)
     except (OSError, urllib.error.HTTPError):
         return False
 
