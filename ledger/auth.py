@@ -40,12 +40,12 @@ class TokenRefused(Exception):
 
 
 class ScopeMissing(Exception):
-    """The token is good, but was not issued for this."""
+    """The token is good, but was issued for none of `scopes`."""
 
-    def __init__(self, bearer: Bearer, scope: TokenScope) -> None:
-        super().__init__(scope)
+    def __init__(self, bearer: Bearer, scopes: tuple[TokenScope, ...]) -> None:
+        super().__init__(*scopes)
         self.bearer = bearer
-        self.scope = scope
+        self.scopes = scopes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,8 @@ def issue(
     return token, plain
 
 
-def bearer(plain: str, *, scope: TokenScope) -> Bearer:
-    """Who presents this token, if it may do `scope`. Raises `TokenRefused` or `ScopeMissing`."""
+def bearer(plain: str, *scopes: TokenScope) -> Bearer:
+    """Who presents this token, if it has one of `scopes`. Raises `TokenRefused`, `ScopeMissing`."""
     if not _TOKEN.fullmatch(plain):
         raise TokenRefused
     digest = _hash(plain)
@@ -101,8 +101,8 @@ def bearer(plain: str, *, scope: TokenScope) -> Bearer:
         workspace_id=token["workspace_id"],
         scopes=frozenset(TokenScope(word) for word in token["scopes"]),
     )
-    if scope not in presented.scopes:
-        raise ScopeMissing(presented, scope)
+    if presented.scopes.isdisjoint(scopes):
+        raise ScopeMissing(presented, scopes)
     _note_use(token["pk"], last_used_at=token["last_used_at"], now=token["now"])
     return presented
 
