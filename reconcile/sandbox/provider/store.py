@@ -39,6 +39,10 @@ class Batch:
         self.effects.append((file, effect))
 
 
+class StoreClosedError(OSError):
+    """The provider has stopped; whatever was still being worked on does not happen any more."""
+
+
 class Store:
     """Tables of JSON objects in the order of their creation, guarded by one lock."""
 
@@ -50,12 +54,14 @@ class Store:
         self._effects: dict[str, list[Json]] = {}
         self._effects_written: dict[str, int] = {}
         self._open_files: dict[Path, TextIO] = {}
+        self._closed = False
         folder.mkdir(parents=True, exist_ok=True)
         self._load()
 
     def close(self) -> None:
-        """Close the files; the store is read-only memory afterwards."""
+        """Close the files. A batch that comes afterwards raises StoreClosedError."""
         with self.lock:
+            self._closed = True
             for file in self._open_files.values():
                 file.close()
             self._open_files.clear()
@@ -79,6 +85,8 @@ class Store:
         with self.lock:
             batch = Batch()
             yield batch
+            if self._closed:
+                raise StoreClosedError("the provider has stopped")
             if batch.puts or batch.effects:
                 line = {"puts": batch.puts, "effects": batch.effects}
                 self._append(self._folder / JOURNAL_NAME, line)
