@@ -131,7 +131,7 @@ def current_membership(request: HttpRequest) -> Membership | None:
     memberships = Membership.objects.select_related("workspace", "user").order_by(
         "workspace__name", "pk"
     )
-    own = list(memberships.filter(user__pk=request.user.pk))
+    own = list(memberships.filter(user__pk=request.user.pk or 0))
     chosen = request.session.get(WORKSPACE_IN_SESSION)
     return next((one for one in own if one.workspace_id == chosen), own[0] if own else None)
 

@@ -17,18 +17,10 @@ THEME_IN_SESSION: Final = "theme"
 TIMES_IN_SESSION: Final = "times"
 ZONE_IN_SESSION: Final = "zone"
 
-_AREAS: Final = frozenset(
-    [
-        "Africa",
-        "America",
-        "Antarctica",
-        "Asia",
-        "Atlantic",
-        "Australia",
-        "Europe",
-        "Indian",
-        "Pacific",
-    ]
+# Names outside these areas are historical ("GB-Eire") or technical ("Etc/GMT+5", signs reversed).
+_AREAS: Final = (
+    *("Africa/", "America/", "Antarctica/", "Asia/", "Atlantic/", "Australia/"),
+    *("Europe/", "Indian/", "Pacific/"),
 )
 
 
@@ -61,7 +53,7 @@ class ShownTimes:
 @lru_cache(maxsize=1)
 def zone_names() -> tuple[str, ...]:
     """The names that may be chosen, without the historical and the purely technical ones."""
-    named = (name for name in available_timezones() if name.split("/")[0] in _AREAS)
+    named = (name for name in available_timezones() if name.startswith(_AREAS))
     return ("UTC", *sorted(named))
 
 
