@@ -1,0 +1,103 @@
+"""What Stripe's objects say: which statuses are an effect, and whether it is the one asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import stripe
+
+from effects.core.vocabulary import SightingWord
+from effects.money import Money, from_minor
+from reconcile.adapters.base import KeyLife, Probe, word_of
+from reconcile.adapters.matching import Match
+
+_CUSTOMER = re.compile(r"cus_[A-Za-z0-9]+")
+_INTENT_WORDS: Final[Mapping[str, SightingWord]] = {
+    "succeeded": SightingWord.FOUND,
+    # A PaymentIntent in any of these can still succeed, also after a decline: only `succeeded` and
+    # `canceled` are final (https://docs.stripe.com/payments/paymentintents/lifecycle).
+    "requires_payment_method": SightingWord.PENDING,
+    "requires_confirmation": SightingWord.PENDING,
+    "requires_action": SightingWord.PENDING,
+    "requires_capture": SightingWord.PENDING,
+    "processing": SightingWord.PENDING,
+    # It was made and then ended, by somebody. That is neither what was asked for nor nothing.
+    "canceled": SightingWord.FOUND_DIFFERENT,
+}
+_REFUND_WORDS: Final[Mapping[str, SightingWord]] = {
+    "succeeded": SightingWord.FOUND,
+    "pending": SightingWord.PENDING,
+    "requires_action": SightingWord.PENDING,
+    "failed": SightingWord.FOUND_DIFFERENT,
+    "canceled": SightingWord.FOUND_DIFFERENT,
+}
+_PARTLY_DONE: Final = frozenset({"requires_capture"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of object: how it is listed, and what its statuses say."""
+
+    noun: str
+    events: str
+    words: Mapping[str, SightingWord]
+    service: Callable[[stripe.StripeClient], Any]
+
+
+PAYMENT_INTENTS: Final = Kind(
+    noun="PaymentIntent",
+    events="payment_intent.*",
+    words=_INTENT_WORDS,
+    service=lambda client: client.v1.payment_intents,
+)
+REFUNDS: Final = Kind(
+    noun="Refund",
+    events="refund.*",
+    words=_REFUND_WORDS,
+    service=lambda client: client.v1.refunds,
+)
+
+
+def match(probe: Probe, kind: Kind, item: Mapping[str, Any], life: KeyLife | None) -> Match:
+    """One object that carries our reference. A tool's own `map` of statuses comes before ours."""
+    status = str(item.get("status"))
+    declared = probe.config.get("map") or {}
+    word = word_of(declared[status]) if status in declared else kind.words.get(status)
+    requested, found = _compared(probe, item, status)
+    return Match(
+        id=str(item["id"]),
+        status=status,
+        word=word,
+        # An object of a generation that the record does not know is nobody's known refusal.
+        open=life is None or life.open,
+        partly=status in _PARTLY_DONE,
+        requested=requested,
+        found=found,
+    )
+
+
+def _compared(
+    probe: Probe, item: Mapping[str, Any], status: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The fields that say whether this is what was asked for, on both sides."""
+    requested, found = {}, {}
+    if probe.amount is not None:
+        # A payment that succeeded for less than was asked shows it in `amount_received` alone.
+        taken = item.get("amount_received") if status == "succeeded" else None
+        minor = item["amount"] if taken is None else taken
+        there = from_minor(minor, str(item["currency"]), contract="stripe.v1")
+        asked = Money(
+            amount=probe.amount.amount, currency=probe.amount.currency, places=there.places
+        )
+        requested["amount"], found["amount"] = asked.figure, there.figure
+        requested["currency"], found["currency"] = probe.amount.currency, there.currency
+    # Customers may be named otherwise in the arguments; only Stripe's own ids can be compared.
+    if probe.customer and _CUSTOMER.fullmatch(probe.customer) and "customer" in item:
+        requested["customer"], found["customer"] = probe.customer, str(item["customer"])
+    if "livemode" in item:
+        requested["mode"] = probe.place.mode
+        found["mode"] = "live" if item["livemode"] else "test"
+    return requested, found
