@@ -1,0 +1,85 @@
+"""What a claim request says about a tool call, and how often our own requests are repeated."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from effects.core.messages import ClaimRequest
+from effects.core.problems import BadRequest
+from effects.core.vocabulary import EffectClass
+
+__all__ = ["Patience", "ToolCall", "claim_request"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """Which call of the model this is.
+
+    `turn_index` is the number of assistant messages committed before the model was asked; a turn
+    that is asked for again has the same one. `position` is the call's place among all calls of its
+    response, `ordinal` the number of earlier calls there of the same tool with equal arguments.
+    `response_id` and `call_id` are the provider's, or None: never invent one. `caller_key` is a key
+    of the agent's own that names the operation. `repeat_of` is an earlier claim that this call
+    repeats on purpose. Without conversation and turn, or a `caller_key`, a repeat cannot be
+    recognised and the ledger refuses the claim.
+
+    `worker`, `delivery_count` and `retry_count` say how the job reached this worker; they are
+    evidence when something happened twice.
+    """
+
+    conversation: str | None = None
+    turn_index: int | None = None
+    position: int = 0
+    ordinal: int = 0
+    response_id: str | None = None
+    call_id: str | None = None
+    caller_key: str | None = None
+    repeat_of: UUID | None = None
+    worker: str | None = None
+    delivery_count: int | None = None
+    retry_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How often the client repeats its own requests to the ledger. It never repeats a tool's.
+
+    A claim whose answer was lost is asked for again with the same nonce, which gets the same grant
+    again; a report may be repeated because the same report is the same fact.
+    """
+
+    claim_tries_max: int = 3
+    report_tries_max: int = 6
+    pause_seconds_first: float = 0.1
+    pause_seconds_max: float = 3.0
+
+
+def claim_request(
+    *, tool: str, effect_class: EffectClass, arguments: str, at: ToolCall
+) -> ClaimRequest:
+    """The claim request for one call, with a new nonce. Raises `BadRequest` if a value is out of
+    its limits; nothing has been asked then."""
+    try:
+        return ClaimRequest(
+            tool=tool,
+            effect_class=effect_class,
+            arguments=arguments,
+            conversation=at.conversation,
+            turn_index=at.turn_index,
+            position=at.position,
+            ordinal=at.ordinal,
+            response_id=at.response_id,
+            call_id=at.call_id,
+            caller_key=at.caller_key,
+            repeat_of=at.repeat_of,
+            worker=at.worker,
+            delivery_count=at.delivery_count,
+            retry_count=at.retry_count,
+            nonce=secrets.token_hex(16),
+        )
+    except ValidationError as error:
+        raise BadRequest(f"The claim for {tool} is not well formed: {error}") from error

@@ -1,0 +1,259 @@
+"""One attempt in progress: what a tool needs while it runs, and how it says what happened."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+from uuid import UUID
+
+from effects.client.clock import elapsed_clock_seconds
+from effects.client.effect_result import Effect, effect_of
+from effects.client.marker_check import marker_in_error, marker_in_result
+from effects.client.reporting import Reporter
+from effects.client.results import ObjectFrom, object_of, replayed_of, result_text
+from effects.client.transport import Report
+from effects.core.failures import (
+    Contract,
+    Failure,
+    NotSent,
+    SendTooLate,
+    classify_exception,
+)
+from effects.core.identity import MARKER_METADATA_KEY
+from effects.core.messages import ClaimAnswer, Complete, Fail, Heartbeat, Sent, Settle, Unknown
+from effects.core.problems import LedgerProblem
+from effects.core.vocabulary import ClaimState, Outcome
+
+__all__ = ["Call"]
+
+logger = logging.getLogger("counterfoil")
+
+
+class Call:
+    """A granted attempt. The client makes it; a tool's function gets it as its first argument.
+
+    Use it from the thread that runs the tool.
+    """
+
+    def __init__(
+        self,
+        *,
+        answer: ClaimAnswer,
+        send_until: float,
+        reporter: Reporter,
+        contract: Contract | None = None,
+        object_from: ObjectFrom | None = None,
+        outside: BaseException | None = None,
+    ) -> None:
+        assert answer.claim_id is not None, "a grant names its claim"
+        self.answer = answer
+        self.claim_id: UUID = answer.claim_id
+        self.fence = answer.fence
+        self._send_until = send_until
+        self._reporter = reporter
+        self._contract = contract
+        self._object_from = object_from
+        self._outside = outside
+        self._announced = 0
+        self._checks_passed = 0
+        self._marker_sent: bool | None = None
+        self._effect: Effect | None = None
+
+    # What to send
+
+    @property
+    def key(self) -> str:
+        """The key to forward, for example as the header Idempotency-Key. It is the same for every
+        attempt of this claim until the ledger says otherwise. Raises `NotSent` if there is none."""
+        if self.answer.key is None:
+            raise NotSent(f"The grant for {self.answer.tool} carries no key. Nothing was sent.")
+        return self.answer.key
+
+    @property
+    def marker(self) -> str:
+        """Our reference, to be put where the provider keeps it and shows it again. A look-up that
+        does not find it proves something only if it was really sent."""
+        if self.answer.marker is None:
+            raise NotSent(f"The grant for {self.answer.tool} carries no marker. Nothing was sent.")
+        return self.answer.marker
+
+    @property
+    def marker_metadata(self) -> dict[str, str]:
+        """The marker as metadata of a provider object."""
+        return {MARKER_METADATA_KEY: self.marker}
+
+    # When to send
+
+    @property
+    def send_seconds_left(self) -> float:
+        """How long this attempt may still begin to send; 0 or less when the time is over. A request
+        timeout that is longer than this is too long."""
+        return self._send_until - elapsed_clock_seconds()
+
+    def check_send(self) -> None:
+        """Call it directly before the request is written. Raises `SendTooLate` if the time in which
+        this attempt may send is over: the provider may have forgotten the key by now, and another
+        worker may have been granted the call."""
+        self.check_grant()
+        self._checks_passed += 1
+
+    def check_grant(self) -> None:
+        """The same check, made where no request follows directly. Raises `SendTooLate`."""
+        if self.send_seconds_left <= 0:
+            raise SendTooLate(
+                f"{self.answer.tool} may not be sent any more: the grant of attempt {self.fence} of"
+                f" claim {self.claim_id} is over. Nothing was sent; ask again for a new attempt."
+            )
+
+    def sent(self, *, marker: bool | None = None) -> None:
+        """Says that a request is about to be written: a hint that dates the send. Its failure is
+        nobody's concern. `marker` says whether the request carries the marker, for libraries whose
+        requests cannot be read afterwards. Call it before `check_send`, once per request: a tool
+        that announces two requests can no longer end as `not_sent` or `refused`."""
+        self._announced += 1
+        if marker is not None:
+            self._marker_sent = marker
+        self._reporter.hint(self.claim_id, Sent(fence=self.fence))
+
+    def heartbeat(self) -> bool:
+        """Keeps the lease of a long call. False if the tool should stop before it sends anything
+        else; a ledger that cannot be asked changes nothing, so that is True."""
+        try:
+            answer = self._reporter.heartbeat(self.claim_id, Heartbeat(fence=self.fence))
+        except LedgerProblem:
+            return True
+        return answer.word == "ok"
+
+    # How it ended
+
+    @property
+    def effect(self) -> Effect:
+        """How this attempt ended. Raises RuntimeError while it runs."""
+        if self._effect is None:
+            raise RuntimeError("This attempt has not ended yet: read `effect` after it.")
+        return self._effect
+
+    @property
+    def ended(self) -> bool:
+        return self._effect is not None
+
+    def complete(
+        self, result: Any, *, provider_object: str | None = None, replayed: bool | None = None
+    ) -> Effect:
+        """Reports that the effect happened, with the tool's result.
+
+        `provider_object` names what the provider made (two attempts that name the same one are one
+        effect); without it the tool's `object_from` finds it. `replayed` says that the provider
+        gave its stored answer; the Stripe SDK's objects say so themselves. A result that has no
+        JSON form is reported as completed without its result. The first call decides.
+        """
+        if self._effect is not None:
+            return self._effect
+        text = result_text(result)
+        report = Complete(
+            fence=self.fence,
+            provider_object=provider_object or object_of(result, self._object_from),
+            replayed=replayed_of(result) if replayed is None else replayed,
+            marker_sent=self._marker(marker_in_result(result, self.answer.marker or "")),
+            result=text,
+            result_stored=text is not None,
+        )
+        guess = self._guess(ClaimState.COMPLETED).model_copy(
+            update={
+                "provider_object": report.provider_object,
+                "result": text,
+                "result_stored": text is not None,
+            }
+        )
+        return self._end(report, guess, value=result)
+
+    def fail(self, error: BaseException) -> Effect:
+        """Reports the exception that ended the tool, sorted into not sent, refused or unknown."""
+        if self._effect is not None:
+            return self._effect
+        failure = self._sorted(error)
+        guess = self._guess(_state_after(failure.outcome, self.fence))
+        return self._end(self._report_of(failure, error), guess, error=error, failure=failure)
+
+    def _sorted(self, error: BaseException) -> Failure:
+        failure = classify_exception(error, contract=self._contract, outside=self._outside)
+        if failure.outcome is Outcome.UNKNOWN:
+            return failure
+        if self._announced > 1:
+            return _doubted(failure, "the tool announced more than one request")
+        if isinstance(error, SendTooLate) and self._checks_passed:
+            return _doubted(failure, "an earlier check had allowed a request")
+        return failure
+
+    def _report_of(self, failure: Failure, error: BaseException) -> Report:
+        said = Settle(
+            fence=self.fence,
+            http_status=failure.http_status,
+            provider_code=failure.provider_code,
+            request_id=failure.request_id,
+            replayed=failure.replayed,
+            marker_sent=self._marker(marker_in_error(error, self.answer.marker or "")),
+            error=failure.error,
+        ).model_dump()
+        proof = _proof(failure.outcome)
+        return Unknown(**said) if proof is None else Fail(proof=proof, **said)
+
+    def _marker(self, seen: bool | None) -> bool | None:  # noqa: FBT001 - a plain value, no switch
+        return seen if self.answer.marker and seen is not None else self._marker_sent
+
+    def _guess(self, state: ClaimState) -> ClaimAnswer:
+        """The answer to fall back on if the report cannot be delivered."""
+        return ClaimAnswer(
+            claim_id=self.claim_id, state=state, tool=self.answer.tool, fence=self.fence
+        )
+
+    def _end(
+        self,
+        report: Report,
+        guess: ClaimAnswer,
+        *,
+        value: Any = None,
+        error: BaseException | None = None,
+        failure: Failure | None = None,
+    ) -> Effect:
+        answer = self._reporter.deliver(self.claim_id, report)
+        self._effect = effect_of(
+            answer or guess,
+            value=value,
+            error=error,
+            failure=failure,
+            reported=answer is not None,
+        )
+        return self._effect
+
+
+def _doubted(failure: Failure, why: str) -> Failure:
+    return Failure(
+        outcome=Outcome.UNKNOWN,
+        why=why,
+        error=failure.error,
+        http_status=failure.http_status,
+        provider_code=failure.provider_code,
+        request_id=failure.request_id,
+        replayed=failure.replayed,
+        retry_after_seconds=failure.retry_after_seconds,
+    )
+
+
+Proof = Literal[Outcome.NOT_SENT, Outcome.REFUSED, Outcome.REFUSED_STORED]
+
+
+def _proof(outcome: Outcome) -> Proof | None:
+    match outcome:
+        case Outcome.NOT_SENT | Outcome.REFUSED | Outcome.REFUSED_STORED:
+            return outcome
+        case Outcome.UNKNOWN:
+            return None
+        case Outcome.COMPLETED:
+            raise AssertionError("an exception never proves that the effect happened")
+
+
+def _state_after(outcome: Outcome, fence: int) -> ClaimState:
+    # With an earlier attempt, this one's proof says nothing about the whole claim.
+    proven = outcome is not Outcome.UNKNOWN and fence == 1
+    return ClaimState.NOT_EXECUTED if proven else ClaimState.UNKNOWN

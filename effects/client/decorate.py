@@ -1,0 +1,162 @@
+"""`@effect`: a tool's function whose every call is claimed first and reported afterwards."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from effects.client.asking import ToolCall, claim_request
+from effects.client.call import Call
+from effects.client.effect_result import Effect
+from effects.client.ledger import Ledger
+from effects.client.results import ObjectFrom, arguments_text, arguments_value, result_text
+from effects.core.failures import Contract
+from effects.core.for_model import exact_value
+from effects.core.vocabulary import EffectClass
+
+__all__ = ["Tool", "effect"]
+
+_UNBINDABLE: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+
+
+def effect(
+    ledger: Ledger | Callable[[], Ledger],
+    *,
+    effect_class: EffectClass | str,
+    tool: str | None = None,
+    contract: Contract | str | None = None,
+    object_from: ObjectFrom | None = None,
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Declares a function as a tool that may change the world, beside its class.
+
+    A write (`keyed_write` or `unkeyed_write`) gets its `Call` as first argument and the model's
+    arguments by name. It makes one changing request, with no repeats by its HTTP library, and
+    returns the result, or raises what the library raised. A `read` gets the arguments only and
+    takes no claim.
+
+    `tool` is the name in the registry, the function's own by default. `contract` says by which
+    provider's rules its error answers are read ("stripe.v1", "generic"). `object_from` says where
+    the result names the provider's object, such as "id". `ledger` may be a function that is called
+    at each call, for agents that configure themselves later.
+
+    Raises TypeError at the decoration for a generator or an async function, and for parameters
+    that have no name: their calls cannot be claimed yet.
+    """
+    in_force = EffectClass(effect_class)
+    rules = None if contract is None else Contract(contract)
+
+    def decorate(function: Callable[..., Any]) -> Tool:
+        return Tool(
+            function,
+            ledger,
+            name=tool or function.__name__,
+            effect_class=in_force,
+            contract=rules,
+            object_from=object_from,
+        )
+
+    return decorate
+
+
+class Tool:
+    """A decorated function. Call it with the model's call and the arguments by name, or give `run`
+    the arguments as the JSON text that the model wrote, which compares most exactly."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        ledger: Ledger | Callable[[], Ledger],
+        *,
+        name: str,
+        effect_class: EffectClass,
+        contract: Contract | None,
+        object_from: ObjectFrom | None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.name = name
+        self.effect_class = effect_class
+        self._function = function
+        self._ledger = ledger
+        self._contract = contract
+        self._object_from = object_from
+        self._signature = _signature(function, effect_class)
+
+    def __call__(self, at: ToolCall, /, **arguments: Any) -> Effect:
+        """Runs the tool once, if the ledger permits. See `run`."""
+        self._signature.bind(**arguments)
+        text = arguments_text(arguments)
+        arguments_value(text)
+        return self._run(at, text, arguments)
+
+    def run(self, at: ToolCall, arguments: str) -> Effect:
+        """Claims, runs the function, reports, and returns what it came to. The exceptions of the
+        function are sorted and returned in the effect, not raised.
+
+        Raises, before anything is asked or sent: `ArgumentsRefused` or another `BadRequest`, and
+        TypeError for arguments that the function does not take. Raises `TokenRefused` or
+        `ScopeMissing` if the ledger does not know this agent. KeyboardInterrupt, SystemExit and
+        the like are reported as unknown and raised again.
+        """
+        value = arguments_value(arguments)
+        self._signature.bind(**value)
+        return self._run(at, arguments, value)
+
+    def _run(self, at: ToolCall, text: str, arguments: dict[str, Any]) -> Effect:
+        if self.effect_class is EffectClass.READ:
+            return self._read(arguments)
+        ledger = self._ledger if isinstance(self._ledger, Ledger) else self._ledger()
+        begun = ledger.begin(
+            claim_request(tool=self.name, effect_class=self.effect_class, arguments=text, at=at),
+            contract=self._contract,
+            object_from=self._object_from,
+            outside=sys.exception(),
+        )
+        return begun if isinstance(begun, Effect) else self._carry_out(begun, arguments)
+
+    def _carry_out(self, call: Call, arguments: dict[str, Any]) -> Effect:
+        try:
+            result = self._function(call, **arguments)
+            if not call.ended and _runs_later(result):
+                raise TypeError(f"{self.name} returned {type(result).__name__}, which runs later.")  # noqa: TRY301 - one path sorts and reports
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is sorted and reported
+            return call.fail(error)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        return call.complete(result)
+
+    def _read(self, arguments: dict[str, Any]) -> Effect:
+        result = self._function(**arguments)
+        text = result_text(result)
+        shown = None if text is None else exact_value(text)
+        told = {"status": "completed", "result": shown}
+        return Effect(status="completed", for_model=told, result=shown, value=result)
+
+
+def _signature(function: Callable[..., Any], effect_class: EffectClass) -> inspect.Signature:
+    """The parameters that the model fills. Refuses what cannot be claimed around."""
+    name = getattr(function, "__name__", repr(function))
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{name} is async. Only plain functions can be claimed yet; make it one.")
+    if inspect.isgeneratorfunction(function):
+        raise TypeError(f"{name} is a generator: it runs after it returned. Return a result.")
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    if effect_class is not EffectClass.READ:
+        if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
+            raise TypeError(f"{name} has no first parameter for its call. Add one.")
+        parameters = parameters[1:]
+    unnamed = [each.name for each in parameters if each.kind in _UNBINDABLE]
+    if unnamed:
+        raise TypeError(f"{name}: parameter {unnamed[0]} takes no name. Arguments go by name.")
+    return signature.replace(parameters=parameters)
+
+
+def _runs_later(result: Any) -> bool:
+    later = inspect.isawaitable(result) or inspect.isgenerator(result)
+    if inspect.iscoroutine(result) or inspect.isgenerator(result):
+        result.close()
+    return later or inspect.isasyncgen(result)

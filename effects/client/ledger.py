@@ -1,0 +1,214 @@
+"""The ledger as an agent sees it: ask before a tool runs, and ask again what became of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import UUID
+
+from effects.client.asking import Patience, ToolCall, claim_request
+from effects.client.call import Call
+from effects.client.clock import elapsed_clock_seconds
+from effects.client.effect_result import Effect, effect_of
+from effects.client.reporting import Reporter, pauses_seconds
+from effects.client.results import ObjectFrom, arguments_text, arguments_value
+from effects.client.transport import Transport
+from effects.client.transport_http import HttpTransport, Timeouts
+from effects.core.failures import Contract
+from effects.core.for_model import status_unavailable, unavailable
+from effects.core.messages import ClaimAnswer, ClaimRequest
+from effects.core.problems import LedgerBehind, LedgerUnavailable
+from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass
+
+__all__ = ["Ledger", "NotGranted"]
+
+POLL_SECONDS_MAX: Final = 30
+"""Longest single long poll; `Ledger.wait` asks again until its own time is over."""
+
+OPEN_STATES: Final = frozenset({ClaimState.IN_FLIGHT, ClaimState.UNKNOWN})
+"""States in which waiting may still bring an answer."""
+
+
+class NotGranted(Exception):
+    """The ledger did not permit this call, so nothing was sent. `effect` says why, and holds the
+    object for the model."""
+
+    def __init__(self, effect: Effect) -> None:
+        super().__init__(f"{effect.status}: {effect.for_model['detail']}")
+        self.effect = effect
+
+
+class Ledger:
+    """A connection to the ledger. Safe to share between threads; one per process is enough.
+
+    `url` is the address of the API, `token` a bearer token with the scope `claim`, or a function
+    that returns one and is asked again once when the token is refused.
+
+    While the ledger cannot be asked nothing is sent: the call comes back as `ledger_unavailable`.
+    An end that could not be reported comes back with `reported=False`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | Callable[[], str] = "",
+        *,
+        transport: Transport | None = None,
+        timeouts: Timeouts | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        if transport is None:
+            if not url or not token:
+                raise ValueError("A ledger needs its url and a token. Pass both.")
+            transport = HttpTransport(url, token, timeouts=timeouts)
+        self._transport = transport
+        self._patience = patience or Patience()
+        self._reporter = Reporter(transport, self._patience)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    @contextmanager
+    def attempt(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | str,
+        at: ToolCall,
+        *,
+        effect_class: EffectClass = EffectClass.UNKEYED_WRITE,
+        contract: Contract | None = None,
+        object_from: ObjectFrom | None = None,
+    ) -> Iterator[Call]:
+        """One attempt as a block: ask, run the block, report.
+
+        Raises `NotGranted` instead of running the block if the call may not be made now. The block
+        says `call.complete(result)` when the effect has happened; a block that ends without saying
+        so is reported as unknown. An exception is sorted, reported and raised again. Afterwards
+        `call.effect` holds what to tell the model.
+        """
+        text = arguments if isinstance(arguments, str) else arguments_text(arguments)
+        arguments_value(text)
+        begun = self.begin(
+            claim_request(tool=tool, effect_class=effect_class, arguments=text, at=at),
+            contract=contract,
+            object_from=object_from,
+        )
+        if isinstance(begun, Effect):
+            raise NotGranted(begun)
+        try:
+            yield begun
+        except BaseException as error:
+            begun.fail(error)
+            raise
+        if not begun.ended:
+            begun.fail(RuntimeError("The block ended without saying whether the effect happened."))
+
+    def begin(
+        self,
+        request: ClaimRequest,
+        *,
+        contract: Contract | None = None,
+        object_from: ObjectFrom | None = None,
+        outside: BaseException | None = None,
+    ) -> Call | Effect:
+        """Asks for the right to run one call: the attempt, or what to say instead of running it.
+
+        The plain form under the decorator and the block. Whoever uses it must end the attempt with
+        `complete` or `fail`. Raises `BadRequest`, `TokenRefused` or `ScopeMissing` if the question
+        itself is wrong; nothing was granted then.
+        """
+        try:
+            answer, asked_at = self._claim(request)
+        except LedgerUnavailable as problem:
+            told = unavailable(request.tool)
+            return Effect(status=told["status"], for_model=told, error=problem)
+        if answer.code not in {AnswerCode.GRANTED, AnswerCode.GRANTED_AGAIN}:
+            return effect_of(answer)
+        assert answer.send_within_seconds is not None, "checked by _usable"
+        call = Call(
+            answer=answer,
+            send_until=asked_at + answer.send_within_seconds,
+            reporter=self._reporter,
+            contract=contract,
+            object_from=object_from,
+            outside=outside,
+        )
+        try:
+            call.check_grant()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the tool has not run
+            return call.fail(error)
+        return call
+
+    def _claim(self, request: ClaimRequest) -> tuple[ClaimAnswer, float]:
+        """The answer and when it was asked for. A lost answer is asked for again: the same nonce
+        gets the same grant, with what is left of its time."""
+        pauses = pauses_seconds(self._patience, self._patience.claim_tries_max)
+        while True:
+            asked_at = elapsed_clock_seconds()
+            try:
+                return _usable(self._transport.claim(request)), asked_at
+            except LedgerBehind:
+                raise
+            except LedgerUnavailable:
+                pause_seconds = next(pauses, None)
+                if pause_seconds is None:
+                    raise
+                time.sleep(pause_seconds)
+
+    def status(self, claim: UUID | str) -> Effect:
+        """What is known about a call now, by its claim id or its key: the status tool's answer.
+
+        `answer.decision` holds a person's decision, `for_model` and `result` are what to feed to
+        the model. Raises `ClaimNotFound` if no such claim is in the token's workspace.
+        """
+        try:
+            return effect_of(self._transport.status(str(claim)))
+        except LedgerUnavailable as problem:
+            told = status_unavailable(str(claim))
+            return Effect(status=told["status"], for_model=told, error=problem)
+
+    def wait(self, claim_id: UUID | str, seconds: float) -> Effect:
+        """The same, but waits up to `seconds` for the claim to be settled or decided."""
+        claim_id = claim_id if isinstance(claim_id, UUID) else UUID(claim_id)
+        until = elapsed_clock_seconds() + seconds
+        pause_seconds = self._patience.pause_seconds_first
+        while True:
+            left_seconds = until - elapsed_clock_seconds()
+            if left_seconds <= 0:
+                return self.status(claim_id)
+            begun = elapsed_clock_seconds()
+            try:
+                poll_seconds = max(1, min(POLL_SECONDS_MAX, int(left_seconds)))
+                answer = self._transport.wait(claim_id, seconds=poll_seconds)
+            except LedgerUnavailable:
+                answer = None
+            if answer is not None and answer.state not in OPEN_STATES:
+                return effect_of(answer)
+            if elapsed_clock_seconds() - begun < pause_seconds:
+                # An answer that comes at once with nothing new must not become a storm.
+                left_seconds = until - elapsed_clock_seconds()
+                time.sleep(max(0.0, min(pause_seconds, left_seconds)))
+                pause_seconds = min(pause_seconds * 2, self._patience.pause_seconds_max)
+
+
+def _usable(answer: ClaimAnswer) -> ClaimAnswer:
+    """A grant without its parts permits nothing: which attempt it is could not be reported."""
+    granted = answer.code in {AnswerCode.GRANTED, AnswerCode.GRANTED_AGAIN}
+    whole = answer.claim_id is not None and answer.fence > 0
+    if granted and not (whole and answer.send_within_seconds is not None):
+        raise LedgerUnavailable("The ledger's grant lacks its claim, its fence or its time.")
+    return answer

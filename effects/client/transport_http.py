@@ -1,0 +1,195 @@
+"""The ledger over HTTP, with httpx2. It does not follow redirects and never repeats by itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import quote
+from uuid import UUID
+
+import httpx2
+from pydantic import ValidationError
+
+from effects.client.transport import Report
+from effects.client.version import VERSION
+from effects.core.messages import (
+    ClaimAnswer,
+    ClaimRequest,
+    Complete,
+    Fail,
+    Heartbeat,
+    HeartbeatAnswer,
+    Message,
+    Problem,
+    Sent,
+)
+from effects.core.problems import (
+    LedgerUnavailable,
+    TokenRefused,
+    problem_from_message,
+)
+
+__all__ = ["HttpTransport", "Timeouts"]
+
+ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
+SHOWN_CHARACTERS_MAX: Final = 200
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long one request to the ledger may take. A long poll gets its own time on top."""
+
+    connect_seconds: float = 2.0
+    answer_seconds: float = 10.0
+    hint_seconds: float = 1.0
+
+
+class HttpTransport:
+    """Speaks to `{url}/api/v1` with a bearer token.
+
+    `token` may be a function: it is asked again once, and only once, when the ledger refuses the
+    token, so that a rotated token does not stop an agent. Safe to use from several threads and
+    after a fork.
+    """
+
+    def __init__(
+        self, url: str, token: str | Callable[[], str], *, timeouts: Timeouts | None = None
+    ) -> None:
+        self._url = url.rstrip("/") + "/api/v1/"
+        self._token_source = token
+        self._token = token if isinstance(token, str) else None
+        self._timeouts = timeouts or Timeouts()
+        self._lock = threading.Lock()
+        self._client: httpx2.Client | None = None
+        self._client_pid = 0
+
+    def claim(self, request: ClaimRequest) -> ClaimAnswer:
+        return self._ask("POST", "claims", ClaimAnswer, body=request)
+
+    def status(self, claim: str) -> ClaimAnswer:
+        return self._ask("GET", f"claims/{_segment(claim)}", ClaimAnswer)
+
+    def wait(self, claim_id: UUID, *, seconds: int) -> ClaimAnswer:
+        answer_seconds = seconds + self._timeouts.answer_seconds
+        path = f"claims/{claim_id}/wait?seconds={seconds}"
+        return self._ask("GET", path, ClaimAnswer, answer_seconds=answer_seconds)
+
+    def sent(self, claim_id: UUID, hint: Sent) -> ClaimAnswer:
+        return self._ask(
+            "POST",
+            f"claims/{claim_id}/sent",
+            ClaimAnswer,
+            body=hint,
+            answer_seconds=self._timeouts.hint_seconds,
+        )
+
+    def heartbeat(self, claim_id: UUID, beat: Heartbeat) -> HeartbeatAnswer:
+        return self._ask("POST", f"claims/{claim_id}/heartbeat", HeartbeatAnswer, body=beat)
+
+    def report(self, claim_id: UUID, report: Report) -> ClaimAnswer:
+        return self._ask("POST", f"claims/{claim_id}/{_word(report)}", ClaimAnswer, body=report)
+
+    def close(self) -> None:
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None and self._client_pid == os.getpid():
+            client.close()
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        kind: type[Answer],
+        *,
+        body: Message | None = None,
+        answer_seconds: float | None = None,
+    ) -> Answer:
+        content = None if body is None else body.model_dump_json(exclude_none=True)
+        timeout = httpx2.Timeout(
+            answer_seconds or self._timeouts.answer_seconds, connect=self._timeouts.connect_seconds
+        )
+        response = self._send(method, path, content, timeout)
+        if response.status_code == TokenRefused.status and callable(self._token_source):
+            # One bounded refresh: a second refusal is the answer.
+            self._token = None
+            response = self._send(method, path, content, timeout)
+        return _read(response, kind)
+
+    def _send(
+        self, method: str, path: str, content: str | None, timeout: httpx2.Timeout
+    ) -> httpx2.Response:
+        headers = {"authorization": f"Bearer {self._current_token()}"}
+        if content is not None:
+            headers["content-type"] = "application/json"
+        try:
+            return self._open_client().request(
+                method, self._url + path, content=content, headers=headers, timeout=timeout
+            )
+        except httpx2.HTTPError as error:
+            raise LedgerUnavailable(
+                f"The ledger at {self._url} gave no answer ({type(error).__name__}: {error})."
+                " Ask again later."
+            ) from error
+
+    def _current_token(self) -> str:
+        if self._token is None:
+            assert callable(self._token_source)
+            self._token = self._token_source()
+        return self._token
+
+    def _open_client(self) -> httpx2.Client:
+        with self._lock:
+            if self._client is None or self._client_pid != os.getpid():
+                # A forked child must not write into its parent's connections.
+                self._client = httpx2.Client(
+                    follow_redirects=False,
+                    headers={"user-agent": f"counterfoil-client/{VERSION}"},
+                )
+                self._client_pid = os.getpid()
+            return self._client
+
+
+def _segment(claim: str) -> str:
+    return quote(claim, safe="")
+
+
+def _word(report: Report) -> str:
+    if isinstance(report, Complete):
+        return "complete"
+    return "fail" if isinstance(report, Fail) else "unknown"
+
+
+def _read(response: httpx2.Response, kind: type[Answer]) -> Answer:
+    """The answer in a response. Anything that cannot be understood grants nothing."""
+    if len(response.content) > ANSWER_BYTES_MAX:
+        raise LedgerUnavailable(f"The ledger's answer exceeds {ANSWER_BYTES_MAX} bytes.")
+    if response.is_success:
+        try:
+            # A newer ledger may say more; what this client knows is still checked strictly.
+            return kind.model_validate_json(response.content, extra="ignore")
+        except ValidationError as error:
+            raise LedgerUnavailable(
+                f"The ledger's answer to {response.url.path} could not be understood: {error}"
+            ) from error
+    problem = _problem_in(response)
+    if isinstance(problem.answer, kind):
+        return problem.answer
+    raise problem_from_message(problem)
+
+
+def _problem_in(response: httpx2.Response) -> Problem:
+    try:
+        return Problem.model_validate_json(response.content, extra="allow")
+    except ValidationError:
+        shown = response.text[:SHOWN_CHARACTERS_MAX]
+        return Problem(
+            title="Not the ledger's own words.",
+            status=response.status_code,
+            detail=f"{response.url.path} answered {response.status_code}: {shown!r}",
+            code=f"http_{response.status_code}",
+        )
