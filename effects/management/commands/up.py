@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, override
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, SystemCheckError
 
+from effects.checks import judge_environment
 from effects.environment import read_environment
 from effects.local import stack
 from effects.local.ports import PortTaken
@@ -30,6 +31,8 @@ class Extras:
 
 class Command(BaseCommand):
     help = "Start database, broker, worker, beat, desk and api here, and stop them with Ctrl-C."
+    # `prepare` runs all checks; here they would only make everybody wait twice.
+    requires_system_checks = ()
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,6 +42,9 @@ class Command(BaseCommand):
         """Start everything and return when somebody has stopped it."""
         # Not `settings.ENVIRONMENT`: that one also knows what an earlier `up` left behind.
         environment = read_environment(os.environ, base=settings.BASE_DIR)
+        nonsense = judge_environment(environment)
+        if nonsense:
+            raise SystemCheckError("\n\n".join(map(str, nonsense)))
         try:
             with stack.sole_owner(environment.var):
                 plan = stack.make_plan(environment, secret_key=settings.SECRET_KEY)
