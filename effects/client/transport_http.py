@@ -72,21 +72,20 @@ class HttpTransport:
         return self._ask("POST", "claims", ClaimAnswer, body=request)
 
     def status(self, claim: str) -> ClaimAnswer:
-        return self._ask("GET", f"claims/{_segment(claim)}", ClaimAnswer)
+        # A key may hold what no path can, so it travels as a parameter.
+        return self._ask("GET", f"claims?key={quote(claim, safe='')}", ClaimAnswer)
 
     def wait(self, claim_id: UUID, *, seconds: int) -> ClaimAnswer:
         answer_seconds = seconds + self._timeouts.answer_seconds
         path = f"claims/{claim_id}/wait?seconds={seconds}"
         return self._ask("GET", path, ClaimAnswer, answer_seconds=answer_seconds)
 
-    def sent(self, claim_id: UUID, hint: Sent) -> ClaimAnswer:
-        return self._ask(
-            "POST",
-            f"claims/{claim_id}/sent",
-            ClaimAnswer,
-            body=hint,
-            answer_seconds=self._timeouts.hint_seconds,
-        )
+    def sent(self, claim_id: UUID, hint: Sent) -> None:
+        timeout = httpx2.Timeout(self._timeouts.hint_seconds)
+        content = hint.model_dump_json(exclude_none=True)
+        response = self._send("POST", f"claims/{claim_id}/sent", content, timeout)
+        if not response.is_success:
+            raise problem_from_message(_problem_in(response))
 
     def heartbeat(self, claim_id: UUID, beat: Heartbeat) -> HeartbeatAnswer:
         return self._ask("POST", f"claims/{claim_id}/heartbeat", HeartbeatAnswer, body=beat)
@@ -152,10 +151,6 @@ class HttpTransport:
                 )
                 self._client_pid = os.getpid()
             return self._client
-
-
-def _segment(claim: str) -> str:
-    return quote(claim, safe="")
 
 
 def _word(report: Report) -> str:
