@@ -151,6 +151,16 @@ class Situation:
         )
 
     @property
+    def settling_absence(self) -> tuple[Evidence, ...]:
+        """Absences by which the ledger itself holds that nothing happened, for good or for as long
+        as the key is honoured."""
+        return tuple(
+            item
+            for item in self.standing
+            if item.word is SightingWord.ABSENT and item.counts and item.fence >= self.fence
+        )
+
+    @property
     def server_error_seen(self) -> bool:
         """An attempt was answered with a 5xx: the provider may have stored it under the key."""
         return any(

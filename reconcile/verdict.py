@@ -135,7 +135,7 @@ def _completed(situation: Situation) -> VerdictBox:
 
 
 def _not_executed(situation: Situation) -> VerdictBox:
-    absences = situation.strong_absence
+    absences = situation.settling_absence
     proven = [attempt.outcome for attempt in situation.attempts]
     if absences:
         says = f"It did not happen: {situation.provider} has no record of it{_route(absences[0])}."

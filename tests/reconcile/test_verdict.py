@@ -109,11 +109,23 @@ def attempt(outcome, fence=1, **more):
         pytest.param(
             a_situation(
                 state=S.NOT_EXECUTED,
-                evidence=(evidence(SightingWord.ABSENT, conditional=True),),
+                evidence=(
+                    evidence(
+                        SightingWord.ABSENT, strength=Strength.FAIR, counts=True, conditional=True
+                    ),
+                ),
             ),
             "only while the key is honoured",
             words.TELL_NOT_EXECUTED_FOR_NOW,
             id="absent for as long as the key is honoured",
+        ),
+        pytest.param(
+            a_situation(
+                state=S.NOT_EXECUTED, evidence=(evidence(SightingWord.ABSENT, counts=True),)
+            ),
+            "no record of it, asked through List PaymentIntents.",
+            words.TELL_NOT_EXECUTED,
+            id="absent",
         ),
         pytest.param(
             a_situation(state=S.NOT_EXECUTED, fence=3, evidence=(STRONG_ABSENCE,)),

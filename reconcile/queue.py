@@ -1,0 +1,305 @@
+"""The queue: which calls need a person, in which order, page by page.
+
+One statement reads the claims of a workspace as the clock leaves them at one instant, so a lease
+that is over shows as unknown whether or not a sweep has been by. That instant is frozen on the
+first page and travels in the cursor: rows that stay in the list keep their place while others come
+and go, so each is seen exactly once.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from effects.core.vocabulary import ClaimState, EffectClass
+
+ROWS_PER_PAGE: Final = 50
+QUERY_CHARACTERS_MAX: Final = 200
+CLOSING_SOON: Final = timedelta(hours=2)
+"""How near the end of its window a call is urgent, and an in-flight one is listed."""
+
+
+class View(StrEnum):
+    """The system views, each a tab or behind one of the five numbers."""
+
+    OPEN = "open"
+    CLOSING = "closing"
+    UNKEYED = "unkeyed"
+    LATE = "late"
+    HELD = "held"
+    RELEASED = "released"
+    CLOSED = "closed"
+    RESOLVED = "resolved"
+    ALL = "all"
+
+    @property
+    def label(self) -> str:
+        return VIEW_LABELS[self]
+
+
+VIEW_LABELS: Final = {
+    View.OPEN: "All undecided",
+    View.CLOSING: "Closing soon",
+    View.UNKEYED: "Unkeyed writes",
+    View.LATE: "Window closed",
+    View.HELD: "Held",
+    View.RELEASED: "Released",
+    View.CLOSED: "Closed, unknown",
+    View.RESOLVED: "Resolved today",
+    View.ALL: "All calls",
+}
+
+
+class Sort(StrEnum):
+    WINDOW = "window"
+    AMOUNT = "amount"
+    AGE = "age"
+
+
+class Group(StrEnum):
+    """The headings inside the list that is sorted by window; each has one fixed place."""
+
+    NO_KEY = "no_key"
+    CLOSING = "closing"
+    OPEN = "open"
+    UNPUBLISHED = "unpublished"
+    LATE = "late"
+    NO_KEY_NO_AMOUNT = "no_key_no_amount"
+
+
+GROUPS: Final = tuple(Group)
+GROUP_WORDS: Final = {
+    Group.NO_KEY: ("No key to lean on", "a retry can never be made safe; decide from evidence"),
+    Group.CLOSING: ("Closing within 2 h", "the provider forgets the key"),
+    Group.OPEN: ("Open", "sorted by the time left, then by amount"),
+    Group.UNPUBLISHED: ("Window not published", "nobody says how long the key is honoured"),
+    Group.LATE: ("Window closed", "a retry with the old key is a new request"),
+    Group.NO_KEY_NO_AMOUNT: ("No key, no amount", "a retry can never be made safe"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a page of the list starts: after this row, as of this instant."""
+
+    at: datetime
+    group: int
+    first: Decimal
+    second: Decimal
+    claim_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What is asked of the queue, as its address says it. Empty words filter nothing."""
+
+    view: View = View.OPEN
+    tool: str = ""
+    state: str = ""
+    q: str = ""
+    sort: Sort = Sort.WINDOW
+    after: Place | None = None
+
+    @property
+    def narrowed(self) -> bool:
+        return bool(self.tool or self.state or self.q)
+
+    def address(self, **changes: Any) -> str:
+        """The query string of these filters, changed; a change starts at the first page again."""
+        changed = replace(self, **({"after": None} | changes))
+        said = {
+            "view": "" if changed.view is View.OPEN else str(changed.view),
+            "tool": changed.tool,
+            "state": changed.state,
+            "q": changed.q,
+            "sort": "" if changed.sort is Sort.WINDOW else str(changed.sort),
+            "after": cursor_of(changed.after) if changed.after else "",
+        }
+        query = urlencode({name: value for name, value in said.items() if value})
+        return f"?{query}" if query else ""
+
+
+def read_filters(query: Mapping[str, str]) -> Filters:
+    """The filters in a query string. What cannot be understood filters nothing."""
+
+    def said(name: str) -> str:
+        return query.get(name, "").replace("\x00", "").strip()[:QUERY_CHARACTERS_MAX]
+
+    view, sort, state = said("view"), said("sort"), said("state")
+    return Filters(
+        view=View(view) if view in list(View) else View.OPEN,
+        tool=said("tool"),
+        state=state if state in list(ClaimState) else "",
+        q=said("q"),
+        sort=Sort(sort) if sort in list(Sort) else Sort.WINDOW,
+        after=place_of(query.get("after", "")),
+    )
+
+
+def cursor_of(place: Place) -> str:
+    said = [
+        place.at.isoformat(),
+        place.group,
+        str(place.first),
+        str(place.second),
+        str(place.claim_id),
+    ]
+    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+
+
+def place_of(cursor: str) -> Place | None:
+    """The place in a cursor, or None (the first page) where it is not one of ours."""
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        at, group, first, second, claim_id = json.loads(base64.urlsafe_b64decode(padded))
+        place = Place(
+            at=datetime.fromisoformat(at),
+            group=int(group),
+            first=Decimal(first),
+            second=Decimal(second),
+            claim_id=UUID(claim_id),
+        )
+    except (ValueError, TypeError, AttributeError, binascii.Error, InvalidOperation):
+        return None
+    usable = place.at.tzinfo is not None and place.first.is_finite() and place.second.is_finite()
+    return place if usable and 0 <= place.group < len(GROUPS) else None
+
+
+# The statement
+
+
+CLOCK_HAS_WORK: Final = """(c.state = 'in_flight' AND c.lease_until <= %(at)s
+    OR coalesce(c.grant_until <= %(at)s, false) OR coalesce(c.pending_at <= %(at)s, false))"""
+
+# An attempt's own grant: the claim's own instant is that of its first one.
+_ATTEMPT_TOO_OLD: Final = """(CASE WHEN c.fence = 1 THEN c.granted_at ELSE
+      (SELECT e.at FROM ledger_event e
+        WHERE e.claim_id = c.id AND e.kind = 'granted' AND e.fence = c.fence) END
+    + make_interval(secs => t.attempt_seconds_max) < %(at)s)"""
+
+_USED_UP: Final = """(c.fence >= c.budget AND EXISTS (SELECT FROM ledger_case x
+      WHERE x.claim_id = c.id AND x.code = 'attempts_exhausted'))"""
+
+_CANDIDATES: Final = f"""(c.state IN ('unknown', 'conflicted', 'released', 'closed')
+   OR {CLOCK_HAS_WORK}
+   OR c.pending_at IS NOT NULL
+   OR c.state = 'in_flight' AND c.window_until > %(at)s AND c.window_until <= %(soon)s
+   OR c.state = 'in_flight' AND {_ATTEMPT_TOO_OLD}
+   OR c.state = 'not_executed' AND {_USED_UP})"""
+
+# Settled since midnight by a rule or a person; a call that simply went well was never in the queue.
+_RESOLVED: Final = """(c.state IN ('completed', 'not_executed', 'closed') AND EXISTS (
+    SELECT FROM ledger_event e WHERE e.claim_id = c.id AND e.at >= %(midnight)s
+      AND (e.kind = 'decided' OR e.kind = 'sighting' AND e.counts)))"""
+
+SEEN: Final = """
+seen AS MATERIALIZED (
+  SELECT c.id, c.effect_class, c.granted_at, c.window_until, c.key, c.object, c.call_id,
+    c.conversation, c.response_id, c.pending_at, t.name AS tool,
+    CASE WHEN {clock_has_work} THEN (ledger_seen_v1(c, %(at)s)).state ELSE c.state END AS state,
+    CASE WHEN c.state = 'not_executed' THEN {used_up} ELSE false END AS used_up,
+    k.amount, k.currency, k.places, k.customer, k.summary
+  FROM ledger_claim c
+  JOIN effects_tool t ON t.id = c.tool_id
+  LEFT JOIN reconcile_card k ON k.claim_id = c.id AND k.filled_at <= %(at)s
+  WHERE c.workspace_id = %(workspace_id)s AND {candidates}
+)"""
+
+NEEDS_A_PERSON: Final = """(s.state IN ('unknown', 'conflicted', 'in_flight')
+    OR s.state = 'not_executed' AND s.used_up)"""
+
+_VIEWS: Final = {
+    View.OPEN: NEEDS_A_PERSON,
+    View.CLOSING: f"{NEEDS_A_PERSON} AND s.window_until > %(at)s AND s.window_until <= %(soon)s",
+    View.UNKEYED: f"{NEEDS_A_PERSON} AND s.effect_class = 'unkeyed_write'",
+    View.LATE: f"{NEEDS_A_PERSON} AND s.window_until <= %(at)s",
+    View.HELD: "s.pending_at > %(at)s",
+    View.RELEASED: "s.state = 'released'",
+    View.CLOSED: "s.state = 'closed'",
+    View.RESOLVED: "true",
+    View.ALL: "true",
+}
+
+_GROUP: Final = """CASE
+    WHEN s.effect_class = 'unkeyed_write' THEN CASE WHEN s.amount > 0 THEN 0 ELSE 5 END
+    WHEN s.window_until IS NULL THEN 3
+    WHEN s.window_until <= %(at)s THEN 4
+    WHEN s.window_until <= %(soon)s THEN 1
+    ELSE 2 END"""
+
+# Each order ascends in two numbers, then in the id, which ascends in time: no two rows tie.
+_SORTS: Final = {
+    Sort.WINDOW: (
+        _GROUP,
+        """CASE WHEN s.effect_class = 'unkeyed_write' OR s.window_until IS NULL THEN 0
+             WHEN s.window_until <= %(at)s THEN -extract(epoch FROM s.window_until)
+             ELSE extract(epoch FROM s.window_until) END""",
+        "-coalesce(s.amount, 0)",
+    ),
+    Sort.AMOUNT: (
+        "CASE WHEN s.amount IS NULL THEN 1 ELSE 0 END",
+        "-coalesce(s.amount, 0)",
+        "extract(epoch FROM s.granted_at)",
+    ),
+    Sort.AGE: ("0", "extract(epoch FROM s.granted_at)", "0"),
+}
+
+
+def seen_for(view: View) -> str:
+    """The common table `seen`: the claims that the view may show, as the clock leaves them."""
+    candidates = {View.RESOLVED: _RESOLVED, View.ALL: "true"}.get(view, _CANDIDATES)
+    return SEEN.format(clock_has_work=CLOCK_HAS_WORK, used_up=_USED_UP, candidates=candidates)
+
+
+def rows_statement(filters: Filters, search: str) -> str:
+    """One page of the list. Every word of it is ours; what people typed is in the parameters."""
+    group, first, second = _SORTS[filters.sort]
+    conditions = [_VIEWS[filters.view], search]
+    if filters.tool:
+        conditions.append("s.tool = %(tool)s")
+    if filters.state:
+        conditions.append("s.state = %(state)s::ledger_claim_state")
+    after = (
+        "WHERE (p.grp, p.first, p.second, p.id) > "
+        "(%(after_group)s, %(after_first)s, %(after_second)s, %(after_id)s)"
+        if filters.after
+        else ""
+    )
+    # Every word of the statement is ours; what people typed is in its parameters.
+    return f"""WITH {seen_for(filters.view)},
+placed AS (
+  SELECT s.*, ({group})::int AS grp, ({first})::numeric AS first, ({second})::numeric AS second
+  FROM seen s WHERE {" AND ".join(f"({condition})" for condition in conditions)}
+)
+SELECT p.id, p.state, p.grp, p.first, p.second FROM placed p {after}
+ORDER BY p.grp, p.first, p.second, p.id LIMIT %(limit)s"""  # noqa: S608 - no word of it is typed
+
+
+def figures_statement() -> str:
+    """Counts of every tab and the sums at risk, one row for each currency (and for none)."""
+    counted = ",\n  ".join(
+        f"count(*) FILTER (WHERE {_VIEWS[view]}) AS {view}"
+        for view in View
+        if view not in {View.RESOLVED, View.ALL}
+    )
+    return f"""WITH {seen_for(View.OPEN)}
+SELECT coalesce(s.currency, '') AS currency, max(s.places) AS places,
+  sum(s.amount) FILTER (WHERE {_VIEWS[View.OPEN]}) AS at_risk,
+  sum(s.amount) FILTER (WHERE {_VIEWS[View.LATE]}) AS at_risk_late,
+  count(*) FILTER (WHERE s.state = 'unknown') AS unknown,
+  min(s.window_until) FILTER (WHERE {_VIEWS[View.CLOSING]}) AS closes_next,
+  {counted}
+FROM seen s GROUP BY 1"""  # noqa: S608 - no word of it is typed
+
+
+def keyed(effect_class: str) -> bool:
+    return effect_class == EffectClass.KEYED_WRITE

@@ -1,0 +1,91 @@
+"""One search box: our id, a provider's id, a forwarded key, a request id, a customer, an amount.
+
+The text is tried as everything that it can be at once; nobody has to say what they typed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from effects.core.identity import read_marker
+from ledger.queries import FORWARDED_KEY
+
+FRAGMENT_CHARACTERS_MIN: Final = 6
+"""Shortest piece of one of our ids that is looked for: shorter ones match half the queue."""
+
+_AMOUNT: Final = re.compile(
+    r"(?:([A-Za-z]{3})\s*)?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,20})(\.[0-9]{1,10})?(?:\s*([A-Za-z]{3}))?"
+)
+_FRAGMENT: Final = re.compile(r"(?:call_)?([0-9a-f][0-9a-f-]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A condition on the table `seen s`, and the parameters that it names."""
+
+    condition: str = "true"
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+EVERYTHING: Final = Search()
+
+
+def search_for(text: str) -> Search:
+    """What `text` may mean. Empty text finds everything."""
+    if not text:
+        return EVERYTHING
+    conditions = [
+        "q_text IN (s.object, s.call_id, s.conversation, s.response_id)",
+        "s.customer ILIKE q_like OR s.summary ILIKE q_like",
+        """EXISTS (SELECT FROM ledger_event e WHERE e.claim_id = s.id
+             AND (e.object = q_text OR q_text = ANY(e.objects_seen)
+               OR e.data->>'request_id' = q_text))""",
+    ]
+    parameters: dict[str, Any] = {"q_text": text, "q_like": f"%{_literal(text)}%"}
+    if (claim_id := _claim_id(text)) is not None:
+        conditions.append("s.id = q_id")
+        parameters["q_id"] = claim_id
+    elif (fragment := _fragment(text)) is not None:
+        conditions.append("s.id::text LIKE q_fragment")
+        parameters["q_fragment"] = f"%{fragment}%"
+    if key := FORWARDED_KEY.fullmatch(text):
+        conditions.append("s.key = q_key")
+        parameters["q_key"] = key[1]
+    if money := _AMOUNT.fullmatch(text):
+        before, whole, part, behind = money.groups()
+        conditions.append("s.amount = q_amount AND (q_currency = '' OR s.currency = q_currency)")
+        parameters["q_amount"] = Decimal(whole.replace(",", "") + (part or ""))
+        parameters["q_currency"] = (before or behind or "").upper()
+    joined = " OR ".join(f"({condition})" for condition in conditions)
+    return Search(condition=_named(joined), parameters=parameters)
+
+
+def _named(condition: str) -> str:
+    """`q_text` becomes `%(q_text)s`: the conditions above stay readable."""
+    return re.sub(r"\bq_[a-z]+\b", lambda name: f"%({name[0]})s", condition)
+
+
+def _literal(text: str) -> str:
+    """The text with what LIKE would take for wildcards made plain."""
+    return re.sub(r"([\\%_])", r"\\\1", text)
+
+
+def _claim_id(text: str) -> UUID | None:
+    marked = read_marker(text)
+    if marked is not None:
+        return marked[0]
+    try:
+        return UUID(text.removeprefix("call_"))
+    except ValueError:
+        return None
+
+
+def _fragment(text: str) -> str | None:
+    found = _FRAGMENT.fullmatch(text)
+    if found is None or len(found[1]) < FRAGMENT_CHARACTERS_MIN:
+        return None
+    return found[1].lower()
