@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import override
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -27,6 +29,7 @@ class Workspace(models.Model):
             models.CheckConstraint(name="workspace_mode", condition=Q(mode__in=["live", "test"]))
         ]
 
+    @override
     def __str__(self) -> str:
         return self.name
 
@@ -45,6 +48,7 @@ class Membership(models.Model):
             models.UniqueConstraint(name="membership_once", fields=["workspace", "user"])
         ]
 
+    @override
     def __str__(self) -> str:
         return f"{self.user} is {self.role} in {self.workspace}"
 
@@ -75,6 +79,7 @@ class Connection(models.Model):
             ),
         ]
 
+    @override
     def __str__(self) -> str:
         return self.name
 
@@ -137,6 +142,7 @@ class Tool(models.Model):
             models.CheckConstraint(name="tool_attempts", condition=Q(attempts_max__gt=0)),
         ]
 
+    @override
     def __str__(self) -> str:
         return self.name
 
@@ -159,5 +165,6 @@ class ToolChange(models.Model):
             models.UniqueConstraint(name="tool_change_version", fields=["tool", "version"])
         ]
 
+    @override
     def __str__(self) -> str:
         return f"{self.tool} version {self.version}"

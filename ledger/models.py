@@ -6,6 +6,8 @@ every claim shares would make all claims queue for one row's lock. `verify_ledge
 
 from __future__ import annotations
 
+from typing import override
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -58,7 +60,7 @@ class Claim(models.Model):
     response_id = models.CharField(max_length=255, null=True)
     call_id = models.CharField(max_length=255, null=True)
     nonce = models.BinaryField(null=True)
-    flags = ArrayField(models.CharField(max_length=40), db_default=[])
+    flags = ArrayField(models.TextField(), db_default=[])
 
     scope = models.BinaryField(null=True)
     turn = models.BinaryField(null=True)
@@ -95,6 +97,7 @@ class Claim(models.Model):
             ),
         ]
 
+    @override
     def __str__(self) -> str:
         return f"{self.id} {self.state}"
 
@@ -118,11 +121,11 @@ class Event(models.Model):
     seq = models.IntegerField()
     at = models.DateTimeField()
     kind = WordField(enum_name="ledger_event_kind", words=EventKind)
-    word = WordField(enum_name="ledger_event_word", null=True)
+    word = WordField(enum_name="ledger_event_word", null=True)  # type: ignore[misc] # see WordField
     fence = models.IntegerField()
     generation = models.SmallIntegerField()
     object = models.CharField(max_length=255, null=True)
-    objects_seen = ArrayField(models.CharField(max_length=255), null=True)
+    objects_seen = ArrayField(models.TextField(), null=True)
     replayed = models.BooleanField(null=True)
     marker_sent = models.BooleanField(null=True)
     counts = models.BooleanField(null=True)
@@ -130,6 +133,7 @@ class Event(models.Model):
     decision_id = models.BigIntegerField(null=True)
     data = models.JSONField(null=True)
 
+    @override
     def __str__(self) -> str:
         return f"{self.claim_id} #{self.seq} {self.kind} {self.word or ''}"
 
@@ -163,6 +167,7 @@ class Payload(models.Model):
             models.UniqueConstraint(name="payload_once", fields=["claim", "seq", "name"])
         ]
 
+    @override
     def __str__(self) -> str:
         return f"{self.name} of {self.claim_id} #{self.seq}"
 
@@ -186,7 +191,7 @@ class Decision(models.Model):
     claim_version = models.IntegerField()
     fence = models.IntegerField()
     object = models.CharField(max_length=255, null=True)
-    objects_named = ArrayField(models.CharField(max_length=255), null=True)
+    objects_named = ArrayField(models.TextField(), null=True)
     reason = models.TextField()
     evidence = ArrayField(models.IntegerField(), db_default=[])  # event numbers relied on
     screen_hash = models.BinaryField(null=True)
@@ -212,6 +217,7 @@ class Decision(models.Model):
             ),
         ]
 
+    @override
     def __str__(self) -> str:
         return f"dec_{self.pk} {self.verdict}"
 
@@ -241,6 +247,7 @@ class HeldRequest(models.Model):
         indexes = [models.Index(name="held_asker", fields=["asker"])]
         constraints = [models.UniqueConstraint(name="held_once", fields=["asker", "blocker"])]
 
+    @override
     def __str__(self) -> str:
         return f"held by {self.blocker_id}"
 
@@ -266,6 +273,7 @@ class Case(models.Model):
             models.UniqueConstraint(name="case_once", fields=["claim", "code", "arguments_digest"])
         ]
 
+    @override
     def __str__(self) -> str:
         return f"{self.code} at {self.claim_id}"
 
@@ -292,6 +300,7 @@ class Due(models.Model):
     class Meta:
         indexes = [models.Index(name="due_at", fields=["why", "at"])]
 
+    @override
     def __str__(self) -> str:
         return f"{self.why} of {self.claim_id} at {self.at}"
 
@@ -302,6 +311,7 @@ class Watermark(models.Model):
     name = models.CharField(primary_key=True, max_length=40)
     claim_id = models.UUIDField()
 
+    @override
     def __str__(self) -> str:
         return f"{self.name} {self.claim_id}"
 
@@ -313,7 +323,7 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=16)
     hash = models.BinaryField(unique=True)
-    scopes = ArrayField(models.CharField(max_length=10))
+    scopes = ArrayField(models.TextField())
     created_at = models.DateTimeField()
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True
@@ -321,6 +331,7 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
+    @override
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}...)"
 
@@ -335,7 +346,7 @@ class Attempt(models.Model):
     granted_at = models.DateTimeField()
     sent_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    outcome = WordField(enum_name="ledger_event_word", null=True)
+    outcome = WordField(enum_name="ledger_event_word", null=True)  # type: ignore[misc] # see WordField
     object = models.CharField(max_length=255, null=True)
     replayed = models.BooleanField(null=True)
     marker_sent = models.BooleanField(null=True)
@@ -346,5 +357,6 @@ class Attempt(models.Model):
         managed = False
         db_table = "ledger_attempt"
 
+    @override
     def __str__(self) -> str:
         return f"attempt {self.fence} of {self.claim_id}"

@@ -81,9 +81,7 @@ class Migration(migrations.Migration):
                 ("hash", models.BinaryField(unique=True)),
                 (
                     "scopes",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=10)
-                    ),
+                    django.contrib.postgres.fields.ArrayField(base_field=models.TextField()),
                 ),
                 ("created_at", models.DateTimeField()),
                 ("last_used_at", models.DateTimeField(blank=True, null=True)),
@@ -152,7 +150,7 @@ class Migration(migrations.Migration):
                 (
                     "flags",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=40), db_default=[]
+                        base_field=models.TextField(), db_default=[]
                     ),
                 ),
                 ("scope", models.BinaryField(null=True)),
@@ -240,7 +238,7 @@ class Migration(migrations.Migration):
                 (
                     "objects_named",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=255), null=True
+                        base_field=models.TextField(), null=True
                     ),
                 ),
                 ("reason", models.TextField()),
@@ -355,7 +353,7 @@ class Migration(migrations.Migration):
                 (
                     "objects_seen",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=255), null=True
+                        base_field=models.TextField(), null=True
                     ),
                 ),
                 ("replayed", models.BooleanField(null=True)),

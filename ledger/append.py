@@ -1,0 +1,255 @@
+"""The one writer: everything that reaches the record after the claim itself.
+
+Each verb is one SQL function and one commit. All raise `ClaimNotFound` for a claim that is not in
+the workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from effects.core.messages import Complete, HeartbeatAnswer, Settle
+from effects.core.problems import NotOffered, Stale
+from effects.core.vocabulary import ClaimState, Outcome, SightingWord, Verdict
+from ledger.functions import call, call_for_claim
+
+REASON_CHARACTERS_MAX: Final = 2000
+NOTE_CHARACTERS_MAX: Final = 10_000
+OBJECTS_MAX: Final = 100
+RAW_BYTES_MAX: Final = 1024 * 1024
+
+REPORTED_FACTS: Final = (
+    "worker",
+    "delivery_count",
+    "retry_count",
+    "response_id",
+    "call_id",
+    "http_status",
+    "provider_code",
+    "request_id",
+    "error",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One provider answer, judged: `counts` says that it may settle the claim by rule.
+
+    `fence` is the newest attempt that the look covered; `conditional` marks an absence that holds
+    only while the provider honours the key. `data` is what people are shown, `raw` the body.
+    """
+
+    word: SightingWord
+    fence: int
+    counts: bool
+    conditional: bool = False
+    objects: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    raw: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDecision:
+    """A verdict with what it rests on. Exactly one of `user_id` and `rule` names the author."""
+
+    verdict: Verdict
+    claim_version: int
+    reason: str
+    evidence: tuple[int, ...] = ()
+    provider_object: str | None = None
+    objects: tuple[str, ...] = ()
+    screen_hash: bytes | None = None
+    user_id: int | None = None
+    rule: str | None = None
+    hold_seconds: int = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionHeld:
+    decision_id: int
+    effective_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueLookup:
+    claim_id: UUID
+    workspace_id: int
+    tries: int
+    since: datetime
+
+
+def report(workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle) -> ClaimState:
+    """One attempt's report. The same report again is the same fact.
+
+    Raises `StaleFence` for an attempt that was never granted.
+    """
+    complete = settle if isinstance(settle, Complete) else None
+    (state,) = call_for_claim(
+        claim_id,
+        "SELECT ledger_report_v1(%s, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s)",
+        (
+            workspace_id,
+            claim_id,
+            settle.fence,
+            str(outcome),
+            settle.provider_object,
+            settle.replayed,
+            settle.marker_sent,
+            complete.result if complete else None,
+            complete.result_stored and complete.result is not None if complete else None,
+            _reported_facts(settle),
+        ),
+    )
+    return ClaimState(state)
+
+
+def _reported_facts(settle: Settle) -> Jsonb | None:
+    said = {name: getattr(settle, name) for name in REPORTED_FACTS}
+    said = {name: value for name, value in said.items() if value is not None}
+    return Jsonb(said) if said else None
+
+
+def sent(workspace_id: int, claim_id: UUID, fence: int) -> None:
+    """Dates the send. It moves nothing."""
+    call_for_claim(claim_id, "SELECT ledger_sent_v1(%s, %s, %s)", (workspace_id, claim_id, fence))
+
+
+def heartbeat(workspace_id: int, claim_id: UUID, fence: int) -> HeartbeatAnswer:
+    """Extends the lease of the attempt that still holds it; anybody else is told to stop."""
+    word, lease_until = call_for_claim(
+        claim_id,
+        "SELECT word, lease_until FROM ledger_heartbeat_v1(%s, %s, %s)",
+        (workspace_id, claim_id, fence),
+    )
+    return HeartbeatAnswer(word=word, lease_until=lease_until)
+
+
+def observe(workspace_id: int, claim_id: UUID, observation: Observation) -> ClaimState:
+    """Keeps one provider answer. An absence that no longer covers the newest attempt, or whose
+    window has closed meanwhile, is kept and does not count."""
+    assert len(observation.objects) <= OBJECTS_MAX
+    (state,) = call_for_claim(
+        claim_id,
+        "SELECT ledger_observe_v1(%s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s)",
+        (
+            workspace_id,
+            claim_id,
+            str(observation.word),
+            observation.fence,
+            observation.counts,
+            observation.conditional,
+            list(observation.objects) or None,
+            Jsonb(dict(observation.data)),
+            observation.raw[:RAW_BYTES_MAX] if observation.raw is not None else None,
+        ),
+    )
+    return ClaimState(state)
+
+
+def decide(workspace_id: int, claim_id: UUID, decision: NewDecision) -> DecisionHeld:
+    """Appends a decision to the workspace's chain and holds it for `hold_seconds`.
+
+    Raises `Stale` when the claim is no longer at `claim_version` or another decision is held,
+    `NotOffered` when the record rules the verdict out.
+    """
+    word, decision_id, effective_at, version, why = call_for_claim(
+        claim_id,
+        """
+        SELECT word, decision_id, effective_at, version, why FROM ledger_decide_v1(
+          %s, %s, %s, %s::ledger_verdict, %s, %s, %s, %s, %s, %s, %s, %s)
+        """,
+        (
+            workspace_id,
+            claim_id,
+            decision.claim_version,
+            str(decision.verdict),
+            timedelta(seconds=decision.hold_seconds),
+            decision.provider_object,
+            list(decision.objects) or None,
+            decision.reason[:REASON_CHARACTERS_MAX],
+            list(decision.evidence),
+            decision.screen_hash,
+            decision.user_id,
+            decision.rule,
+        ),
+    )
+    if word == "stale":
+        raise Stale(version=version)
+    if word == "not_offered":
+        raise NotOffered(f"{decision.verdict} is not offered for this claim: {why}.", why=why)
+    return DecisionHeld(decision_id=decision_id, effective_at=effective_at)
+
+
+def withdraw(workspace_id: int, claim_id: UUID, decision_id: int, user_id: int) -> bool:
+    """Takes back a decision that is still held. False: it is in force, or it was cancelled."""
+    (withdrawn,) = call_for_claim(
+        claim_id,
+        "SELECT ledger_withdraw_v1(%s, %s, %s, %s)",
+        (workspace_id, claim_id, decision_id, user_id),
+    )
+    return bool(withdrawn)
+
+
+def allow(workspace_id: int, held_request_id: int, user_id: int, reason: str) -> int | None:
+    """Lets one remembered request run beside its blocker, once. None: it is already answered."""
+    ((decision_id,),) = call(
+        "SELECT ledger_allow_v1(%s, %s, %s, %s)",
+        (workspace_id, held_request_id, user_id, reason[:REASON_CHARACTERS_MAX]),
+    )
+    assert decision_id is None or isinstance(decision_id, int)
+    return decision_id
+
+
+def note(workspace_id: int, claim_id: UUID, user_id: int, text: str) -> int:
+    """A person's note: evidence of source "person". Answers the number of its event."""
+    (seq,) = call_for_claim(
+        claim_id,
+        "SELECT ledger_note_v1(%s, %s, %s)",
+        (
+            workspace_id,
+            claim_id,
+            Jsonb({"text": text[:NOTE_CHARACTERS_MAX], "user_id": user_id}),
+        ),
+    )
+    assert isinstance(seq, int)
+    return seq
+
+
+def sweep(limit: int) -> int:
+    """Lets the clock speak to the claims that it has something to say to; answers how many.
+
+    Each claim is one transaction: a sweep never holds two rows.
+    """
+    swept = 0
+    due = [row[0] for row in call("SELECT ledger_file_leases_v1(%s)", (limit,))]
+    due += [row[0] for row in call("SELECT ledger_due_by_clock_v1(%s)", (limit,))]
+    for claim_id in dict.fromkeys(due):
+        call(
+            "SELECT ledger_touch_v1(c.workspace_id, c.id) FROM ledger_claim c WHERE c.id = %s",
+            (claim_id,),
+        )
+        swept += 1
+    return swept
+
+
+def take_due_lookups(limit: int, lease_seconds: int) -> list[DueLookup]:
+    """Claims whose provider should be asked now, each handed to one asker."""
+    rows = call(
+        "SELECT * FROM ledger_take_lookups_v1(%s, %s)",
+        (limit, timedelta(seconds=lease_seconds)),
+    )
+    return [
+        DueLookup(claim_id=claim_id, workspace_id=workspace_id, tries=tries, since=since)
+        for claim_id, workspace_id, tries, since in rows
+    ]
+
+
+def schedule_lookup(claim_id: UUID, at: datetime | None) -> None:
+    """When the provider is asked next; None: there is nothing more to ask."""
+    call("SELECT ledger_schedule_lookup_v1(%s, %s)", (claim_id, at))

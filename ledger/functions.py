@@ -1,0 +1,78 @@
+"""Calls to the ledger's SQL functions: one statement, one round trip, one commit.
+
+psycopg is used directly under Django's connection, because Django's own cursor neither prepares
+statements nor sends parameters apart from the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+import psycopg
+from django.db import connection
+from psycopg import errors
+
+from effects.core.problems import ClaimNotFound, StaleFence
+
+TRIES_MAX: Final = 4
+"""How often a statement that lost a deadlock or a serialization race is tried."""
+
+
+def call(statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
+    """The rows that the statement answers, as plain tuples.
+
+    Outside a transaction a loser of a race (SQLSTATE 40001, 40P01) is tried again here, so that
+    nobody outside hears of it. Raises Django's database errors otherwise.
+    """
+    connection.ensure_connection()
+    for left in reversed(range(TRIES_MAX)):
+        try:
+            return _run(statement, parameters)
+        except (errors.SerializationFailure, errors.DeadlockDetected):
+            if connection.in_atomic_block or not left:
+                raise
+    raise AssertionError("the last try either answers or raises")
+
+
+def _run(statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
+    raw: psycopg.Connection[Any] = connection.connection
+    with psycopg.Cursor(raw) as cursor:
+        try:
+            return cursor.execute(statement, parameters, prepare=True).fetchall()
+        except errors.SerializationFailure:
+            raise
+        except errors.DeadlockDetected:
+            raise
+        except psycopg.Error as error:
+            _close_if_broken(raw)
+            with connection.wrap_database_errors:
+                raise error from error.__cause__
+
+
+def _close_if_broken(raw: psycopg.Connection[Any]) -> None:
+    """A lost connection is given back to Django, which then opens a new one for the next call."""
+    if raw.broken and not connection.in_atomic_block:
+        connection.close()
+
+
+def call_for_claim(
+    claim_id: UUID, statement: LiteralString, parameters: Sequence[Any]
+) -> tuple[Any, ...]:
+    """The one row that a function of one claim answers.
+
+    Raises `ClaimNotFound` for another workspace's claim, `StaleFence` for an attempt that the
+    claim never had.
+    """
+    try:
+        (row,) = call(statement, parameters)
+    except Exception as error:
+        cause = error.__cause__ or error
+        if not isinstance(cause, errors.NoDataFound):
+            raise
+        if cause.diag.message_hint == "fence":
+            raise StaleFence(cause.diag.message_primary, claim_id=str(claim_id)) from None
+        raise ClaimNotFound(f"No claim {claim_id} in this workspace.") from None
+    assert isinstance(row, tuple)
+    return row
