@@ -197,7 +197,6 @@ class Fate(StrEnum):
 _FATES: Final = {
     EventKind.DECISION_HELD: Fate.HELD,
     EventKind.DECIDED: Fate.IN_FORCE,
-    EventKind.DECISION_WITHDRAWN: Fate.WITHDRAWN,
     EventKind.DECISION_CANCELLED: Fate.CANCELLED,
 }
 
@@ -211,11 +210,19 @@ def decisions(claim: Claim) -> list[Decision]:
 def fates(claim: Claim) -> dict[int, Fate]:
     """What became of each decision of the claim, by its id: the newest event about it tells.
 
-    `in_force` means that it took effect, also where a later decision has taken its place.
+    `in_force` means that it took effect, also where a later decision has taken its place. A
+    withdrawal has no fate of its own: it gives one to the decision that it takes back. Allowing a
+    held request has no event, because it takes effect at once and moves no claim.
     """
-    found = Event.objects.filter(claim_id=claim.pk, kind__in=_FATES, decision_id__isnull=False)
-    rows = found.order_by("seq").values_list("decision_id", "kind")
-    return {decision_id: _FATES[EventKind(kind)] for decision_id, kind in rows if decision_id}
+    told = Event.objects.filter(claim_id=claim.pk, kind__in=_FATES, decision_id__isnull=False)
+    rows = told.order_by("seq").values_list("decision_id", "kind")
+    found = {decision_id: _FATES[EventKind(kind)] for decision_id, kind in rows if decision_id}
+    for decision in Decision.objects.filter(workspace_id=claim.workspace_id, claim_id=claim.pk):
+        if decision.withdraws is not None:
+            found[decision.withdraws] = Fate.WITHDRAWN
+        elif decision.verdict == Verdict.ALLOW:
+            found[decision.pk] = Fate.IN_FORCE
+    return found
 
 
 # The answer to "what became of it?"
@@ -320,7 +327,6 @@ def _claim_clock(claim: Claim) -> ClaimClock:
             object=held.object,
             objects=tuple(held.objects_named or ()),
         )
-    decided = Event.objects.filter(claim_id=claim.pk, kind=EventKind.DECIDED)
     return ClaimClock(
         events=event_log(claim),
         lease_until=claim.lease_until,
@@ -328,7 +334,7 @@ def _claim_clock(claim: Claim) -> ClaimClock:
         margin=timedelta(seconds=claim.tool.margin_seconds),
         release_lapse=timedelta(minutes=claim.tool.release_lapse_minutes),
         pending=pending,
-        decided_at=decided.order_by("-seq").values_list("at", flat=True).first(),
+        decided_at=claim.decided_at,
         grant_until=claim.grant_until,
         completed_at=claim.completed_at,
     )

@@ -12,6 +12,7 @@ import logging
 from http import HTTPStatus
 from typing import Any, Final
 
+import psycopg
 import pydantic
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -178,7 +179,7 @@ def problem_of(error: Exception) -> LedgerProblem:
             return _problem_of_refusal(error)
         case pydantic.ValidationError():
             return _problem_of_shape(error)
-        case OperationalError() | InterfaceError():
+        case OperationalError() | InterfaceError() | psycopg.OperationalError():
             # The statement may have been committed although its answer was lost. The same request
             # with the same identity and nonce finds out, and cannot run anything twice.
             return LedgerUnavailable(

@@ -1,5 +1,52 @@
-"""Addresses of the record: the API and the ledger's pages."""
+"""Addresses of the record: the API and its description."""
 
-from django.urls import URLPattern, URLResolver
+from __future__ import annotations
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.urls import URLPattern, URLResolver, path
+from django.views.decorators.csrf import csrf_exempt
+
+from ledger.api import api
+from ledger.openapi import PREFIX, docs, openapi_json
+from ledger.refusals import MethodNotAllowed, NoSuchEndpoint, refused
+
+View = Callable[..., HttpResponse]
+
+
+def _with_problem_for_wrong_method(view: View) -> View:
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        if not isinstance(response, HttpResponseNotAllowed):
+            return response
+        problem = refused(MethodNotAllowed(allowed=sorted(response["Allow"].split(", "))))
+        problem["Allow"] = response["Allow"]
+        return problem
+
+    return answer
+
+
+@csrf_exempt
+def _no_such_endpoint(_request: HttpRequest, rest: str) -> HttpResponse:
+    return refused(
+        NoSuchEndpoint(
+            f"The API has nothing at /{PREFIX}{rest}. Its addresses are listed at /api/docs."
+        )
+    )
+
+
+_endpoints, _app_name, _namespace = api.urls
+for _pattern in _endpoints:
+    assert isinstance(_pattern, URLPattern)
+    _pattern.callback = _with_problem_for_wrong_method(_pattern.callback)
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/docs", docs, name="api-docs"),
+    path("api/openapi.json", openapi_json, name="openapi-json"),
+    path(PREFIX, (_endpoints, _app_name, _namespace)),
+    path(f"{PREFIX}<path:rest>", _no_such_endpoint),
+]
