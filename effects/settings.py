@@ -26,6 +26,12 @@ COUNTERFOIL_VAR = ENVIRONMENT.var
 COUNTERFOIL_DESK_URL = ENVIRONMENT.desk_url
 COUNTERFOIL_API_URL = ENVIRONMENT.api_url
 COUNTERFOIL_SANDBOX_PORT = ENVIRONMENT.sandbox_port
+# Providers are asked at public addresses only. These origins may lie in the own network, and speak
+# plain HTTP: the sandbox, and whatever the operator names.
+COUNTERFOIL_PRIVATE_ORIGINS = [
+    f"http://127.0.0.1:{COUNTERFOIL_SANDBOX_PORT}",
+    *os.environ.get("COUNTERFOIL_PRIVATE_ORIGINS", "").replace(",", " ").split(),
+]
 
 # Beside a database of one's own a missing key is an error of `effects.checks`.
 SECRET_KEY = ENVIRONMENT.secret_key or (
@@ -169,6 +175,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(COUNTERFOIL_VAR / "beat.db")
 CELERY_BEAT_SCHEDULER = "effects.celery:SeenScheduler"
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "tick": {"task": "effects.tasks.tick", "schedule": 5.0, "options": {"expires": 30}},
+    "reconcile": {"task": "reconcile.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
 }
 
 LOGGING = {

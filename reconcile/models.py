@@ -6,6 +6,7 @@ from typing import override
 
 from django.db import models
 
+from effects.models import Connection
 from effects.money import Money
 
 
@@ -47,3 +48,16 @@ class Card(models.Model):
         if self.amount is None:
             return None
         return Money(amount=self.amount.normalize(), currency=self.currency, places=self.places)
+
+
+class ConnectionPace(models.Model):
+    """How fast one provider account is asked, and until when it is left alone after failures."""
+
+    connection = models.OneToOneField(Connection, on_delete=models.CASCADE, primary_key=True)
+    next_at = models.DateTimeField()
+    failures = models.PositiveIntegerField(default=0)
+    alone_until = models.DateTimeField(null=True)
+
+    @override
+    def __str__(self) -> str:
+        return f"pace of {self.connection_id}"

@@ -14,6 +14,8 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from effects.core.vocabulary import SightingWord
 from effects.money import Money
 from reconcile.adapters.door import NoAnswer, NotAllowed, Way
@@ -153,11 +155,6 @@ def kept(raw: bytes) -> bytes:
     return raw[:RAW_BYTES_MAX] + f"\n[cut: {len(raw)} bytes in all]".encode()
 
 
-def word_of(word: str) -> SightingWord | None:
-    """The sighting word of a status map's entry, if it is one that a map may use."""
-    return SightingWord(word) if word in MAPPABLE else None
-
-
 MAPPABLE: Final = frozenset(
     {
         SightingWord.FOUND,
@@ -168,3 +165,16 @@ MAPPABLE: Final = frozenset(
 )
 """What a provider's status may be mapped to: the effect is there, there is another one, it may
 still come, or this object is proof of none."""
+
+
+def checked_map(words: dict[str, str]) -> dict[str, str]:
+    """A status map, if each status is mapped to a word that a map may use."""
+    odd = sorted(set(words.values()) - MAPPABLE)
+    if odd:
+        raise ValueError(f"maps to {', '.join(odd)}; use one of {', '.join(sorted(MAPPABLE))}")
+    return words
+
+
+def faults_of(error: ValidationError) -> str:
+    """What is wrong with an entry, for the person who wrote it."""
+    return "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}" for e in error.errors())

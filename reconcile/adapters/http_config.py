@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from string import Formatter
 from typing import Annotated, Any, Final, Literal
@@ -11,7 +10,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from reconcile.adapters.base import MAPPABLE
+from reconcile.adapters.base import checked_map, faults_of
 
 EXPRESSION_CHARACTERS_MAX: Final = 300
 ARGUMENT_PREFIX: Final = "arguments."
@@ -33,13 +32,6 @@ def _checked_expression(expression: str) -> str:
     except JMESPathError as error:
         raise ValueError(f"is not a JMESPath expression: {error}") from None
     return expression
-
-
-def _checked_map(words: dict[str, str]) -> dict[str, str]:
-    odd = sorted(set(words.values()) - MAPPABLE)
-    if odd:
-        raise ValueError(f"maps to {', '.join(odd)}; use one of {', '.join(sorted(MAPPABLE))}")
-    return words
 
 
 Expression = Annotated[
@@ -67,9 +59,10 @@ class HttpLookup(BaseModel):
 
     `url` is a path template at the connection's host. `{reference}` is what `reference` names: the
     marker, the key, the claim's id, or a member of the arguments ("arguments.order_id"); it must be
-    part of every request that this tool sends, because absence rests on it, and of no other call's. The other entries are
-    JMESPath expressions: `items` finds the list of objects in the answer (empty: the answer is the
-    object), and the rest read one object. `more` is true where further pages exist.
+    part of every request that this tool sends, because absence rests on it, and of no other call's.
+    The other entries are JMESPath expressions: `items` finds the list of objects in the answer
+    (empty: the answer is the object), and the rest read one object. `more` is true where further
+    pages exist.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -85,7 +78,7 @@ class HttpLookup(BaseModel):
     currency: Expression = ""
     customer: Expression = ""
     more: Expression = ""
-    map: Annotated[dict[str, str], Field(min_length=1), AfterValidator(_checked_map)]
+    map: Annotated[dict[str, str], Field(min_length=1), AfterValidator(checked_map)]
     absent_when: AbsentWhen = AbsentWhen()
     delay_class: Literal["none", "eventual", "unknown"] = "unknown"
     auth_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,60}$")] = "Authorization"
@@ -95,7 +88,6 @@ class HttpLookup(BaseModel):
 def read_config(config: Mapping[str, Any]) -> HttpLookup:
     """The look-up of a registry entry. Raises ValueError with one sentence a fault, for people."""
     try:
-        return HttpLookup.model_validate_json(json.dumps(dict(config)))
+        return HttpLookup.model_validate(dict(config))
     except ValidationError as error:
-        faults = (f"{'.'.join(map(str, e['loc']))} {e['msg']}" for e in error.errors())
-        raise ValueError("; ".join(faults)) from None
+        raise ValueError(faults_of(error)) from None

@@ -34,7 +34,7 @@ from reconcile.adapters.base import (
 )
 from reconcile.adapters.door import Answered, NoAnswer, NotAllowed, Way, get
 from reconcile.adapters.matching import Match, Seen, seen
-from reconcile.adapters.stripe_objects import PAYMENT_INTENTS, REFUNDS, Kind, match
+from reconcile.adapters.stripe_objects import PAYMENT_INTENTS, REFUNDS, Kind, match, read_config
 
 PAGE_SIZE: Final = 100
 PAGES_MAX: Final = 50
@@ -116,7 +116,7 @@ class _Search:
         self.scan = _Scan()
 
     def look(self) -> Look:
-        fault = _fault_of_the_key(self.probe)
+        fault = _fault_of_the_config(self.probe) or _fault_of_the_key(self.probe)
         if fault is not None:
             return self._failed(SightingWord.MISCONFIGURED, fault)
         try:
@@ -301,6 +301,14 @@ class _Search:
             retry_after_seconds=int(retry_after) if retry_after.isdecimal() else None,
             raw=kept(last.body) if last and error is not None else None,
         )
+
+
+def _fault_of_the_config(probe: Probe) -> str | None:
+    try:
+        read_config(probe.config)
+    except ValueError as error:
+        return f"This tool's look-up cannot be used: {error}."
+    return None
 
 
 def _fault_of_the_key(probe: Probe) -> str | None:

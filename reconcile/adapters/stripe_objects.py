@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import stripe
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from effects.core.vocabulary import SightingWord
 from effects.money import Money, from_minor
-from reconcile.adapters.base import KeyLife, Probe, word_of
+from reconcile.adapters.base import KeyLife, Probe, checked_map, faults_of
 from reconcile.adapters.matching import Match
 
 _CUSTOMER = re.compile(r"cus_[A-Za-z0-9]+")
@@ -35,6 +36,28 @@ _REFUND_WORDS: Final[Mapping[str, SightingWord]] = {
     "canceled": SightingWord.FOUND_DIFFERENT,
 }
 _PARTLY_DONE: Final = frozenset({"requires_capture"})
+
+
+class StripeLookup(BaseModel):
+    """What a registry entry may say beyond the kind of object.
+
+    `map` says of a status what it means for this tool ("requires_capture": "found" for one that is
+    to hold money and no more). `marker_in_every_request`: no request of this tool leaves without
+    our marker, so that an attempt whose worker died can be looked for as well.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    map: Annotated[dict[str, str], AfterValidator(checked_map)] = {}
+    marker_in_every_request: bool = False
+
+
+def read_config(config: Mapping[str, Any]) -> StripeLookup:
+    """The look-up of a registry entry. Raises ValueError with one sentence a fault, for people."""
+    try:
+        return StripeLookup.model_validate(dict(config))
+    except ValidationError as error:
+        raise ValueError(faults_of(error)) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +87,8 @@ REFUNDS: Final = Kind(
 def match(probe: Probe, kind: Kind, item: Mapping[str, Any], life: KeyLife | None) -> Match:
     """One object that carries our reference. A tool's own `map` of statuses comes before ours."""
     status = str(item.get("status"))
-    declared = probe.config.get("map") or {}
-    word = word_of(declared[status]) if status in declared else kind.words.get(status)
+    declared = read_config(probe.config).map
+    word = SightingWord(declared[status]) if status in declared else kind.words.get(status)
     requested, found = _compared(probe, item, status)
     return Match(
         id=str(item["id"]),

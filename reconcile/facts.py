@@ -1,0 +1,160 @@
+"""From a claim's events to what a look-up must know: the facts to judge by, and the question."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+
+from effects import registry
+from effects.core.canonical import Refused, parse_arguments
+from effects.core.fold import Folded
+from effects.core.identity import marker
+from effects.core.vocabulary import ClaimState, EffectClass, EventKind, SightingWord
+from reconcile.adapters.base import KeyLife, Place, Probe
+from reconcile.adapters.door import Way, origin_of
+from reconcile.judge import AttemptFacts, ClaimFacts, Earlier
+from reconcile.situation import SERVER_WORKING_SECONDS_ASSUMED
+
+if TYPE_CHECKING:
+    from effects.models import Connection, Tool
+    from ledger.models import Claim, Event
+
+EARLIER_MAX: Final = 20
+"""How many earlier look-ups are looked back at."""
+MARKED: Final = "marker_in_every_request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One claim as it was read: `events` in their order, `folded` what they amount to, `state` as
+    the clock leaves it at `now`, `arguments_text` None where it was emptied."""
+
+    claim: Claim
+    events: Sequence[Event]
+    folded: Folded
+    state: ClaimState
+    arguments_text: str | None
+    now: datetime
+
+    @property
+    def tool(self) -> Tool:
+        return self.claim.tool
+
+    @property
+    def first_granted_at(self) -> datetime:
+        return self.events[0].at
+
+
+def server_working(tool: Tool) -> timedelta:
+    """The longest that the provider may still work on a request; ours where nobody published it."""
+    published = tool.server_working_seconds_max
+    return timedelta(seconds=SERVER_WORKING_SECONDS_ASSUMED if published is None else published)
+
+
+def claim_facts(read: Read) -> ClaimFacts:
+    """What the judge must know of the claim."""
+    claim = read.claim
+    known = {e.object for e in read.events if e.object}
+    known |= {o for e in read.events if e.counts for o in e.objects_seen or ()}
+    return ClaimFacts(
+        effect_class=EffectClass(claim.effect_class),
+        state=read.state,
+        generation=claim.generation,
+        open_attempts=tuple(_attempt(read, fence) for fence in read.folded.open_attempts),
+        window_until=claim.window_until,
+        margin=timedelta(seconds=read.tool.margin_seconds),
+        server_working=server_working(read.tool),
+        effects=frozenset(read.folded.effects & known),
+        unnamed_effects=bool(read.folded.effects - known),
+        every_request_marked=read.tool.lookup.get(MARKED) is True,
+    )
+
+
+def _attempt(read: Read, fence: int) -> AttemptFacts:
+    own = [e for e in read.events if e.fence == fence]
+    granted = next(e for e in own if e.kind == EventKind.GRANTED)
+    reports = [e for e in own if e.kind == EventKind.REPORTED]
+    said = {e.marker_sent for e in reports}
+    return AttemptFacts(
+        fence=fence,
+        generation=granted.generation,
+        lease_over_at=_lease_over_at(read, fence, granted_at=granted.at),
+        ended_at=min((e.at for e in reports), default=None),
+        marker_sent=True if True in said else False if False in said else None,
+        server_error=any(_http_status(e.data) >= 500 for e in reports),
+    )
+
+
+def _lease_over_at(read: Read, fence: int, *, granted_at: datetime) -> datetime:
+    """When the attempt's lease ended or will end, at the latest."""
+    if fence == read.claim.fence:
+        return read.claim.lease_until
+    lapsed = (e.at for e in read.events if e.kind == EventKind.LAPSED and e.fence == fence)
+    # A person's decision ends a lease without a trace of when it would have ended by itself.
+    longest = granted_at + timedelta(seconds=read.tool.attempt_seconds_max)
+    return next(lapsed, longest)
+
+
+def _http_status(data: Mapping[str, Any] | None) -> int:
+    status = (data or {}).get("http_status")
+    return status if isinstance(status, int) else 0
+
+
+def earlier_looks(events: Iterable[Event]) -> tuple[Earlier, ...]:
+    """The look-ups before, newest first."""
+    looks = [e for e in events if e.kind == EventKind.SIGHTING and e.word]
+    return tuple(
+        Earlier(word=SightingWord(str(e.word)), asked_at=e.at, objects=tuple(e.objects_seen or ()))
+        for e in reversed(looks[-EARLIER_MAX:])
+    )
+
+
+def probe(read: Read, connection: Connection, facts: ClaimFacts) -> Probe:
+    """The question about the claim, for the adapter of its tool."""
+    claim, tool = read.claim, read.tool
+    open_generations = {attempt.generation for attempt in facts.open_attempts}
+    return Probe(
+        claim_id=claim.pk,
+        generations=tuple(
+            KeyLife(
+                generation=generation,
+                key=f"{claim.key}-{generation}",
+                marker=marker(claim.pk, generation),
+                open=generation in open_generations,
+            )
+            for generation in range(1, claim.generation + 1)
+        ),
+        since=read.first_granted_at,
+        asked_at=read.now,
+        place=place_of(connection),
+        config=tool.lookup,
+        arguments=_arguments(read.arguments_text),
+        amount=registry.amount(tool, read.arguments_text),
+        customer=registry.customer(tool, read.arguments_text),
+        unmarked=any(attempt.marker_sent is not True for attempt in facts.open_attempts),
+    )
+
+
+def place_of(connection: Connection) -> Place:
+    """Where a connection leads. Raises `NotAllowed` for a base address that is none."""
+    origin = origin_of(connection.base_url)
+    allowed = {origin_of(url) for url in settings.COUNTERFOIL_PRIVATE_ORIGINS}
+    return Place(
+        way=Way(origin=origin, private=origin in allowed),
+        base_url=connection.base_url,
+        mode=connection.workspace.mode,
+        account=connection.account,
+        secret=os.environ.get(connection.secret_name, "") if connection.secret_name else "",
+    )
+
+
+def _arguments(text: str | None) -> dict[str, Any] | None:
+    try:
+        return dict(parse_arguments(text))
+    except (Refused, RecursionError):
+        return None

@@ -1,0 +1,89 @@
+"""The clock's work and the look-ups, as Celery tasks. Tasks take ids and give nothing back.
+
+A task that is lost, killed or delivered twice costs time or a question, never a fact: what is due
+stays in the database, and every step may be done again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+from uuid import UUID
+
+from celery import shared_task
+from kombu.exceptions import OperationalError
+
+from effects.core.problems import ClaimNotFound
+from ledger import append, queries
+from reconcile import cards
+from reconcile.investigate import Asking, investigate
+
+logger = logging.getLogger(__name__)
+
+SWEPT_MAX: Final = 200
+"""Most claims that the clock speaks to in one tick."""
+LOOKUPS_MAX: Final = 50
+"""Most look-ups that one tick hands out."""
+LOOK_SECONDS_SOFT: Final = 100
+LOOK_SECONDS_HARD: Final = 120
+LEASE_SECONDS: Final = 150
+"""A look-up that was handed out and never finished is due again after this long; it must outlive
+the task, or two workers ask at once."""
+TICK_SECONDS_HARD: Final = 60
+
+
+@shared_task(
+    name="reconcile.tasks.tick",
+    soft_time_limit=TICK_SECONDS_HARD - 10,
+    time_limit=TICK_SECONDS_HARD,
+)
+def tick() -> None:
+    """Let the clock speak, then hand out the look-ups that are due."""
+    append.sweep(SWEPT_MAX)
+    for due in append.take_due_lookups(LOOKUPS_MAX, LEASE_SECONDS):
+        look.apply_async(
+            args=(due.workspace_id, str(due.claim_id)),
+            kwargs={"tries": due.tries},
+            # Once the lease is over somebody else is asked; a late copy would only ask twice.
+            expires=LEASE_SECONDS,
+        )
+    cards.fill()
+
+
+@shared_task(
+    name="reconcile.tasks.look", soft_time_limit=LOOK_SECONDS_SOFT, time_limit=LOOK_SECONDS_HARD
+)
+def look(
+    workspace_id: int,
+    claim_id: str,
+    *,
+    tries: int = 1,
+    trigger: str = "schedule",
+    user_id: int | None = None,
+) -> None:
+    """Find out about one claim."""
+    asking = Asking(trigger=trigger, user_id=user_id, tries=tries)
+    try:
+        outcome = investigate(workspace_id, UUID(claim_id), asking)
+    except ClaimNotFound:
+        logger.warning("claim %s is gone from workspace %s", claim_id, workspace_id)
+        return
+    logger.info("claim %s: %s, %s", claim_id, outcome.word or "not asked", outcome.state)
+
+
+def ask_now(workspace_id: int, claim_id: UUID, *, user_id: int) -> None:
+    """A person wants the provider asked. It happens in a worker, usually within a second.
+
+    Raises `ClaimNotFound`. Without a broker the look-up is made due instead, and the next tick
+    finds it.
+    """
+    claim = queries.claim(workspace_id, claim_id)
+    try:
+        look.apply_async(
+            args=(workspace_id, str(claim.pk)),
+            kwargs={"trigger": "person", "user_id": user_id},
+            expires=LEASE_SECONDS,
+            retry=False,
+        )
+    except OperationalError:
+        append.schedule_lookup(claim.pk, queries.clock())
