@@ -280,7 +280,8 @@ placed AS (
   SELECT s.*, ({group})::int AS grp, ({first})::numeric AS first, ({second})::numeric AS second
   FROM seen s WHERE {" AND ".join(f"({condition})" for condition in conditions)}
 )
-SELECT p.id, p.state, p.grp, p.first, p.second FROM placed p {after}
+SELECT p.id, p.state, p.grp, p.first, p.second, coalesce(p.pending_at > %(at)s, false) AS held
+FROM placed p {after}
 ORDER BY p.grp, p.first, p.second, p.id LIMIT %(limit)s"""  # noqa: S608 - no word of it is typed
 
 

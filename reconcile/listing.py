@@ -1,0 +1,332 @@
+"""One page of the queue, read: rows with what people see in them, counts, and the five figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from itertools import groupby
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from effects.core.vocabulary import ClaimState, EffectClass, Outcome, Reason, SightingWord
+from effects.money import Money
+from ledger import queries
+from reconcile import cards, search
+from reconcile.models import Card
+from reconcile.queue import (
+    CLOSING_SOON,
+    GROUP_WORDS,
+    GROUPS,
+    ROWS_PER_PAGE,
+    Filters,
+    Place,
+    Sort,
+    View,
+    figures_statement,
+    rows_statement,
+)
+from reconcile.situation import Strength
+
+EVENTS_LOOKED_BACK_MAX: Final = 200
+"""How far back the newest evidence and report of a row are looked for: a call with thousands of
+attempts must not slow the list down."""
+ERROR_CHARACTERS_MAX: Final = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSeen:
+    """As much of a tool as a row shows; `window_seconds` is what its window bar is drawn from."""
+
+    name: str
+    window_seconds: int | None
+    can_look_up: bool
+    lookups_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastEvidence:
+    word: SightingWord
+    at: datetime
+    strength: Strength
+    route: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One call in the list. `ended` is how its newest attempt ended, in words of the attempt's
+    own report; `check_at` None: nobody will be asked again by itself."""
+
+    claim_id: UUID
+    state: ClaimState
+    reason: Reason | None
+    effect_class: EffectClass
+    granted_at: datetime
+    window_until: datetime | None
+    tool: ToolSeen
+    summary: str
+    money: Money | None
+    customer: str
+    conversation: str | None
+    turn_index: int | None
+    ended: str
+    evidence: LastEvidence | None
+    check_at: datetime | None
+    check_number: int
+    held_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Rows under one heading; the heading is empty where the list is not sorted by window."""
+
+    title: str
+    note: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The five numbers and the numbers on the tabs."""
+
+    counts: dict[View, int]
+    unknown: int
+    closes_next: datetime | None
+    at_risk: tuple[Money, ...]
+    at_risk_late: tuple[Money, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePage:
+    """`at` is the frozen instant of the list; `cards_missing` says that some amounts are still
+    being read, so sorting and searching by them is not complete yet."""
+
+    at: datetime
+    filters: Filters
+    sections: tuple[Section, ...]
+    figures: Figures
+    next_place: Place | None
+    matching: int | None
+    cards_missing: bool
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(row for section in self.sections for row in section.rows)
+
+
+def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
+    """The page that the filters ask for. Two or three statements, whatever the size of the list."""
+    filled = cards.fill(workspace_id=workspace_id)
+    now = queries.clock()
+    at = min(filters.after.at, now) if filters.after else now
+    figures = read_figures(workspace_id, now)
+    found = _placed_rows(workspace_id, filters, at)
+    shown, next_place = found[:ROWS_PER_PAGE], None
+    if len(found) > ROWS_PER_PAGE:
+        last = shown[-1]
+        next_place = Place(
+            at=at, group=last.group, first=last.first, second=last.second, claim_id=last.claim_id
+        )
+    narrowed = filters.narrowed or filters.view in {View.RESOLVED, View.ALL}
+    return QueuePage(
+        at=at,
+        filters=filters,
+        sections=tuple(_sections(workspace_id, shown, grouped=filters.sort is Sort.WINDOW)),
+        figures=figures,
+        next_place=next_place,
+        matching=None if narrowed else figures.counts[filters.view],
+        cards_missing=filled >= cards.FILL_AT_ONCE_MAX,
+    )
+
+
+def next_after(workspace_id: int, claim_id: UUID) -> Row | None:
+    """The first undecided call of the list that is not this one and waits for no held decision."""
+    found = _placed_rows(workspace_id, Filters(), queries.clock())
+    others = [place for place in found if place.claim_id != claim_id and not place.held]
+    rows = _read_rows(workspace_id, others[:1])
+    return rows[0] if rows else None
+
+
+def read_figures(workspace_id: int, now: datetime) -> Figures:
+    """Counts and sums over everything undecided, at `now`."""
+    rows = _ask(figures_statement(), _parameters(workspace_id, now))
+    counted = [view for view in View if view not in {View.RESOLVED, View.ALL}]
+    next_ones = [row["closes_next"] for row in rows if row["closes_next"] is not None]
+    return Figures(
+        counts={view: sum(row[view] for row in rows) for view in counted},
+        unknown=sum(row["unknown"] for row in rows),
+        closes_next=min(next_ones, default=None),
+        at_risk=_sums(rows, "at_risk"),
+        at_risk_late=_sums(rows, "at_risk_late"),
+    )
+
+
+def _sums(rows: list[dict[str, Any]], column: str) -> tuple[Money, ...]:
+    """One sum a currency, the largest figure first; currencies are never added up."""
+    sums = [
+        Money(amount=row[column].normalize(), currency=row["currency"], places=row["places"])
+        for row in rows
+        if row["currency"] and row[column]
+    ]
+    return tuple(sorted(sums, key=lambda money: -money.amount))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    claim_id: UUID
+    state: ClaimState
+    group: int
+    first: Decimal
+    second: Decimal
+    held: bool
+
+
+def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Placed]:
+    """One more than a page holds, so that it is known whether another page follows."""
+    searched = search.search_for(filters.q)
+    after = filters.after
+    parameters = _parameters(workspace_id, at) | searched.parameters
+    parameters |= {"tool": filters.tool, "state": filters.state, "limit": ROWS_PER_PAGE + 1}
+    if after is not None:
+        parameters |= {
+            "after_group": after.group,
+            "after_first": after.first,
+            "after_second": after.second,
+            "after_id": after.claim_id,
+        }
+    return [
+        _Placed(
+            claim_id=row["id"],
+            state=ClaimState(row["state"]),
+            group=row["grp"],
+            first=row["first"],
+            second=row["second"],
+            held=row["held"],
+        )
+        for row in _ask(rows_statement(filters, searched.condition), parameters)
+    ]
+
+
+def _parameters(workspace_id: int, at: datetime) -> dict[str, Any]:
+    return {
+        "workspace_id": workspace_id,
+        "at": at,
+        "soon": at + CLOSING_SOON,
+        "midnight": at.replace(hour=0, minute=0, second=0, microsecond=0),
+    }
+
+
+def _sections(workspace_id: int, placed: Sequence[_Placed], *, grouped: bool) -> Iterator[Section]:
+    rows = _read_rows(workspace_id, placed)
+    if not grouped:
+        yield Section(title="", note="", rows=tuple(rows))
+        return
+    pairs = zip(placed, rows, strict=True)
+    for group, members in groupby(pairs, key=lambda pair: pair[0].group):
+        title, note = GROUP_WORDS[GROUPS[group]]
+        yield Section(title=title, note=note, rows=tuple(row for _, row in members))
+
+
+# What a row shows, for the rows of one page only.
+
+_DETAILS: Final = """
+SELECT c.id, c.effect_class, c.granted_at, c.window_until, c.reason, c.pending_at, c.conversation,
+  c.turn_index, t.name, t.window_seconds, t.lookups_max,
+  t.lookup_kind <> '' AND t.connection_id IS NOT NULL AS can_look_up,
+  seen.word AS seen_word, seen.at AS seen_at, seen.data->>'strength' AS strength,
+  seen.data->>'route' AS route,
+  report.word AS outcome, report.data->>'http_status' AS http_status,
+  left(report.data->>'error', %(error_characters)s) AS error,
+  nullif(d.at, 'infinity') AS check_at, coalesce(d.tries, 0) AS tries
+FROM ledger_claim c
+JOIN effects_tool t ON t.id = c.tool_id
+LEFT JOIN ledger_due d ON d.claim_id = c.id AND d.why = 'lookup'
+LEFT JOIN LATERAL (
+  SELECT * FROM ledger_event e WHERE e.claim_id = c.id AND e.kind = 'sighting'
+    AND e.seq > c.version - %(events_back)s ORDER BY e.seq DESC LIMIT 1) seen ON true
+LEFT JOIN LATERAL (
+  SELECT * FROM ledger_event e WHERE e.claim_id = c.id AND e.kind = 'reported'
+    AND e.seq > c.version - %(events_back)s ORDER BY e.seq DESC LIMIT 1) report ON true
+WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(ids)s)
+"""
+
+
+def _read_rows(workspace_id: int, placed: Sequence[_Placed]) -> list[Row]:
+    if not placed:
+        return []
+    ids = [place.claim_id for place in placed]
+    card_of = cards.cards_of(workspace_id, ids)
+    parameters = {
+        "workspace_id": workspace_id,
+        "ids": ids,
+        "events_back": EVENTS_LOOKED_BACK_MAX,
+        "error_characters": ERROR_CHARACTERS_MAX,
+    }
+    details = {row["id"]: row for row in _ask(_DETAILS, parameters)}
+    return [_row(place, details[place.claim_id], card_of[place.claim_id]) for place in placed]
+
+
+def _row(place: _Placed, said: dict[str, Any], card: Card) -> Row:
+    return Row(
+        claim_id=place.claim_id,
+        state=place.state,
+        reason=Reason(said["reason"]) if said["reason"] else None,
+        effect_class=EffectClass(said["effect_class"]),
+        granted_at=said["granted_at"],
+        window_until=said["window_until"],
+        tool=ToolSeen(
+            name=said["name"],
+            window_seconds=said["window_seconds"],
+            can_look_up=said["can_look_up"],
+            lookups_max=said["lookups_max"],
+        ),
+        summary=card.summary,
+        money=card.money,
+        customer=card.customer,
+        conversation=said["conversation"],
+        turn_index=said["turn_index"],
+        ended=ended_words(said["outcome"], said["http_status"], said["error"]),
+        evidence=_evidence(said),
+        check_at=said["check_at"],
+        check_number=said["tries"] + 1,
+        held_until=said["pending_at"],
+    )
+
+
+def _evidence(said: dict[str, Any]) -> LastEvidence | None:
+    if said["seen_word"] is None:
+        return None
+    strength = said["strength"]
+    return LastEvidence(
+        word=SightingWord(said["seen_word"]),
+        at=said["seen_at"],
+        strength=Strength(strength) if strength in list(Strength) else Strength.SAYS_NOTHING,
+        route=said["route"] or "",
+    )
+
+
+def ended_words(outcome: str | None, http_status: str | int | None, error: str | None) -> str:
+    """How the newest attempt ended, in a few words of its own report."""
+    if outcome is None:
+        return "no report from the worker"
+    if http_status is not None:
+        return f"answered HTTP {http_status}"
+    if error:
+        return error
+    return {
+        Outcome.NOT_SENT: "not sent",
+        Outcome.REFUSED: "refused",
+        Outcome.REFUSED_STORED: "refused, stored under the key",
+        Outcome.COMPLETED: "reported as done",
+        Outcome.UNKNOWN: "answer lost",
+    }[Outcome(outcome)]
+
+
+def _ask(statement: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        columns = [column.name for column in cursor.description or ()]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
