@@ -30,7 +30,8 @@ from ledger.models import Attempt, Claim, Decision, Event, Payload
 EVENTS_PER_PAGE_MAX: Final = 1000
 """Most events, attempts or sightings of one claim in one answer; ask again from the last one."""
 
-FORWARDED_KEY = re.compile(r"(cf1-[0-9a-f]{32})(?:-[1-9][0-9]{0,8})?")
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+FORWARDED_KEY: Final = re.compile(r"(cf1-[0-9a-f]{32})(?:-[1-9][0-9]{0,8})?")
 """The key that a provider was given, with or without the number of its generation."""
 
 
@@ -58,7 +59,7 @@ def claim(workspace_id: int, claim_id: UUID) -> Claim:
     """The claim with its tool. Raises `ClaimNotFound` for an unknown or a foreign id."""
     found = _claims(workspace_id).filter(pk=claim_id).first()
     if found is None:
-        raise ClaimNotFound(str(claim_id))
+        raise _not_found(str(claim_id))
     return found
 
 
@@ -78,10 +79,10 @@ def claim_by_key(workspace_id: int, reference: str) -> Claim:
         found = claims.filter(pk=claim_id).first()
     elif match := FORWARDED_KEY.fullmatch(reference):
         found = claims.filter(key=match[1]).first()
-    if found is None and "\x00" not in reference:
+    if found is None and _UNSTORABLE.search(reference) is None:
         found = claims.filter(caller=digest("caller", workspace_id, reference)).first()
     if found is None:
-        raise ClaimNotFound(reference)
+        raise _not_found(reference)
     return found
 
 
@@ -337,6 +338,14 @@ def _claim_clock(claim: Claim) -> ClaimClock:
         decided_at=claim.decided_at,
         grant_until=claim.grant_until,
         completed_at=claim.completed_at,
+    )
+
+
+def _not_found(reference: str) -> ClaimNotFound:
+    shown = ascii(reference if len(reference) <= 80 else reference[:80] + "...")
+    return ClaimNotFound(
+        f"No claim {shown} is in this workspace. That proves nothing about the world: ask with the "
+        "id or the key that a claim's answer gave."
     )
 
 

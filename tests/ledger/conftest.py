@@ -1,9 +1,10 @@
 """The cast of the ledger's tests: two workspaces, three tools, and agents that hold tokens."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from effects.core.vocabulary import EffectClass, TokenScope
@@ -40,9 +41,7 @@ def refund(shop: Workspace) -> Tool:
 @pytest.fixture
 def email(shop: Workspace) -> Tool:
     """An unkeyed write."""
-    return Tool.objects.create(
-        workspace=shop, name="email", effect_class=EffectClass.UNKEYED_WRITE
-    )
+    return Tool.objects.create(workspace=shop, name="email", effect_class=EffectClass.UNKEYED_WRITE)
 
 
 @pytest.fixture
@@ -71,3 +70,26 @@ def agent(hire: Callable[..., Agent], shop: Workspace, refund: Tool) -> Agent:
 def stranger(hire: Callable[..., Agent], neighbour: Workspace) -> Agent:
     """An agent of another workspace."""
     return hire(neighbour)
+
+
+@pytest.fixture
+def person(django_user_model):
+    return django_user_model.objects.create_user("ada")
+
+
+@pytest.fixture
+def pass_time(db: None) -> Callable[..., None]:
+    """Moves the database's clock forward; the test's transaction takes the change away again."""
+    moved = timedelta()
+
+    def forward(**duration: float) -> None:
+        nonlocal moved
+        moved += timedelta(**duration)
+        seconds = moved.total_seconds()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "CREATE OR REPLACE FUNCTION ledger_clock() RETURNS timestamptz LANGUAGE sql"
+                f" VOLATILE AS $$ SELECT clock_timestamp() + interval '{seconds} s' $$"
+            )
+
+    return forward
