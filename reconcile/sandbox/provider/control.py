@@ -1,12 +1,14 @@
 """Control endpoints under ``/_sandbox``: what a test, a person or the storm says to the sandbox.
 
 ``GET /_sandbox/health`` · ``GET|POST /_sandbox/clock`` {"advance_seconds": n} ·
-``GET|POST|DELETE /_sandbox/faults`` · ``GET /_sandbox/truth`` · ``GET /_sandbox/requests``
+``GET|POST|DELETE /_sandbox/faults`` · ``GET /_sandbox/truth`` · ``GET /_sandbox/requests`` ·
+``GET /_sandbox/arrived?marker=...``
 """
 
 import json
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import parse_qs
 
 from reconcile.sandbox.faults import Plan, PlanRefused, parse_plan
 from reconcile.sandbox.provider.clock import iso
@@ -75,6 +77,11 @@ def _requests(world: World, _request: Request) -> Json:
     return world.requests()
 
 
+def _arrived(world: World, request: Request) -> Json:
+    marker = "".join(parse_qs(request.query).get("marker", []))
+    return {"arrived": world.arrived(marker)}
+
+
 def _advance_seconds(request: Request) -> float:
     seconds = _body(request).get("advance_seconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -98,4 +105,5 @@ _HANDLERS: Final[dict[tuple[str, str], Callable[[World, Request], Json]]] = {
     ("DELETE", "/faults"): _clear_plan,
     ("GET", "/truth"): _truth,
     ("GET", "/requests"): _requests,
+    ("GET", "/arrived"): _arrived,
 }

@@ -24,6 +24,7 @@ PLAIN_TRUTH: Final = "plain"
 TOKEN: Final = re.compile(r"^Bearer plain_([a-z0-9]{1,64})$")
 TEXT_LENGTH_MAX: Final = 500
 AMOUNT_MAX: Final = 99_999_999
+METADATA_ENTRIES_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,7 @@ def _create_transfer(call: _Call) -> _Execute:
         "amount": amount,
         "currency": _text(body, "currency"),
         "destination": _text(body, "destination"),
-        "note": _text(body, "note", required=False),
+        "metadata": _metadata(body),
         "reference": _text(body, "reference"),
     }
 
@@ -141,6 +142,7 @@ def _create_letter(call: _Call) -> _Execute:
     body = _body(call.request)
     fields = {
         "body": _text(body, "body", required=False),
+        "metadata": _metadata(body),
         "reference": _text(body, "reference", required=False),
         "subject": _text(body, "subject"),
         "to": _text(body, "to"),
@@ -179,6 +181,7 @@ def _enter(world: World, batch: Batch, call: _Call, kind: str, row: Json, *, sta
         "amount": row.get("amount"),
         "currency": row.get("currency"),
         "marker": row["reference"],
+        "metadata": row["metadata"],
         "reference": row["reference"],
         "idempotency_key": None,
         "request_id": call.request_id,
@@ -221,6 +224,13 @@ def _text(body: Json, name: str, *, required: bool = True) -> str | None:
     if not isinstance(value, str) or not 0 < len(value) <= TEXT_LENGTH_MAX:
         raise _refusal(422, "invalid", f"{name} must be 1 to {TEXT_LENGTH_MAX} characters of text")
     return value
+
+
+def _metadata(body: Json) -> dict[str, str]:
+    metadata = body.get("metadata", {})
+    if not isinstance(metadata, dict) or len(metadata) > METADATA_ENTRIES_MAX:
+        raise _refusal(422, "invalid", f"metadata is an object of {METADATA_ENTRIES_MAX} at most")
+    return {name: _text(metadata, name) or "" for name in metadata}
 
 
 def _problem(status: int, code: str, message: str) -> Answer:

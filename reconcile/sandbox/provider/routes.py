@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconcile.sandbox.provider import events, payment_intents, refunds
-from reconcile.sandbox.provider.context import Execute
+from reconcile.sandbox.provider.context import Context, Execute
+from reconcile.sandbox.provider.messages import Answer
+from reconcile.sandbox.provider.params import Params
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,19 @@ def _endpoint(method: str, path: str, operation: str, check: Callable[..., Execu
     return Endpoint(method=method, pattern=pattern, operation=operation, check=check)
 
 
+def _account(params: Params) -> Execute:
+    """``GET /v1/account``: whose secret this is. A look-up asks it before it trusts an absence."""
+    params.only(())
+
+    def execute(ctx: Context) -> Answer:
+        account_id = ctx.scope.partition("/")[0]
+        return Answer(status=200, body={"id": account_id, "object": "account"})
+
+    return execute
+
+
 STRIPE: Final = (
+    _endpoint("GET", "/v1/account", "account.retrieve", _account),
     _endpoint("POST", "/v1/payment_intents", "payment_intents.create", payment_intents.create),
     _endpoint("GET", "/v1/payment_intents", "payment_intents.list", payment_intents.list_),
     _endpoint(

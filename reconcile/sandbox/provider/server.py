@@ -174,5 +174,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     @override
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        # The Date of an answer is the provider's clock, by which callers judge its `created`.
+        return super().date_time_string(timestamp or self.server.world.clock.now())
+
+    @override
     def log_message(self, format: str, *args: object) -> None:  # the base's name
         """Say nothing: what was asked is at ``/_sandbox/requests``."""

@@ -27,6 +27,7 @@ class World:
         self.plan = Plan()
         self._requests: deque[Json] = deque(maxlen=REQUESTS_KEPT_MAX)
         self._sends: Counter[tuple[str, str]] = Counter()
+        self._arrived: Counter[str] = Counter()
         self._faults: Counter[Fault] = Counter()
 
     def advance_clock(self, seconds: float) -> None:
@@ -54,8 +55,14 @@ class World:
             chosen = choose(self.plan, numbered)
             if asked.is_write:
                 self._sends[sent] += 1
+                self._arrived[asked.marker or ""] += 1
             self._faults[chosen.kind] += 1
             return chosen
+
+    def arrived(self, marker: str) -> int:
+        """How many writes with this marker have arrived, those that are still worked on too."""
+        with self.store.lock:
+            return self._arrived[marker]
 
     def note(self, asked: Asked, fault: Fault, *, status: int | None, outcome: str) -> None:
         """Keep what was asked and what the caller saw, for people and tests."""

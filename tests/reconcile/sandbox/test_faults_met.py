@@ -60,6 +60,8 @@ def test_a_caller_that_gives_up_on_a_slow_provider_leaves_an_effect_behind(custo
     with pytest.raises(LOST):
         customer.pay("k1", client=hasty, fault="delay=0.8")
     assert customer.truth() == []
+    assert customer.control("GET", "/arrived?marker=cf_k1_1") == {"arrived": 1}
+    assert customer.control("GET", "/arrived?marker=cf_k2_1") == {"arrived": 0}
     wait_for(lambda: len(customer.truth()) == ONE)
 
 

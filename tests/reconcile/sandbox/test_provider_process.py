@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,16 @@ def test_a_killed_provider_comes_back_with_its_objects_keys_clock_and_debts(tmp_
         customer.advance(seconds=61)
         assert [effect["seq"] for effect in customer.truth()] == [1, 2, 1]
         assert {effect["cause"] for effect in customer.truth()} == {"request", "late_commit"}
+
+
+def test_the_date_of_an_answer_is_the_provider_s_own_clock(tmp_path):
+    with Provider(tmp_path) as provider:
+        customer = Customer(provider.url)
+        customer.advance(seconds=DAY_SECONDS)
+        paid = customer.pay("k1")
+        dated = parsedate_to_datetime(headers_of(paid)["date"]).timestamp()
+        assert abs(dated - paid.created) <= 1
+        customer.close()
 
 
 def test_the_truth_files_say_who_changed_what_and_why(tmp_path):

@@ -161,6 +161,11 @@ def test_an_unknown_secret_is_turned_away_before_the_keys(provider, customer):
     assert len(customer.truth()) == 1
 
 
+def test_a_secret_says_whose_it_is(provider):
+    reader = stripe_client(provider.url, api_key="rk_test_halden")
+    assert reader.v1.accounts.retrieve_current().id == "acct_halden"
+
+
 def test_a_restricted_secret_may_look_and_may_not_write(provider, customer):
     reader = stripe_client(provider.url, api_key="rk_test_halden")
     paid = customer.pay("k1")
@@ -186,6 +191,14 @@ def test_a_failure_that_only_execution_could_find_is_stored(customer):
     assert refused.value.code == "charge_already_refunded"
     assert is_replayed(refused.value)
     assert headers_of(refused.value)["stripe-should-retry"] == "false"
+
+
+def test_a_reference_to_nothing_is_refused_before_execution_and_not_stored(customer):
+    for _ in range(2):
+        with pytest.raises(stripe.InvalidRequestError) as refused:
+            customer.refund("r1", "pi_nobody")
+        assert refused.value.code == "resource_missing"
+        assert not is_replayed(refused.value)
 
 
 def test_a_decline_is_executed_stored_and_replayed_and_the_payment_intent_exists(customer):
