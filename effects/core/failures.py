@@ -15,6 +15,7 @@ every exception that is not listed. Two things destroy a proof:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -210,11 +211,10 @@ def _proven(chain: list[BaseException]) -> tuple[Outcome, str]:
     """NOT_SENT only if every exception of the chain is listed, and at least one proves it."""
     proof = None
     for one in chain:
-        says = _EXCEPTIONS.get(_name(one))
-        connecting = any(_place(frame) in _CONNECTING for frame in _frames(one))
+        says = _says(one)
         if says is None:
             return Outcome.UNKNOWN, f"{_name(one)} is no proof that nothing was sent"
-        if says is _Says.AT_WHICH_STAGE and not connecting:
+        if says is _Says.AT_WHICH_STAGE and not _connecting(one):
             return Outcome.UNKNOWN, f"{_name(one)} was raised when the send may have begun"
         if says is not _Says.DEPENDS:
             proof = one
@@ -223,6 +223,17 @@ def _proven(chain: list[BaseException]) -> tuple[Outcome, str]:
     if proof is None or chain[0].__traceback__ is None:
         return Outcome.UNKNOWN, f"nothing says when {_name(chain[0])} was raised"
     return Outcome.NOT_SENT, f"{_name(proof)} was raised before a byte of the request was sent"
+
+
+def _says(error: BaseException) -> _Says | None:
+    if isinstance(error, TimeoutError) and isinstance(error.__cause__, asyncio.CancelledError):
+        # asyncio.timeout raises at its own place; where the task was cancelled tells the stage.
+        return _Says.DEPENDS
+    return _EXCEPTIONS.get(_name(error))
+
+
+def _connecting(error: BaseException) -> bool:
+    return any(_place(frame) in _CONNECTING for frame in _frames(error))
 
 
 # Earlier requests of the same attempt

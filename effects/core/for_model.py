@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from effects.core.messages import ClaimAnswer
 from effects.core.vocabulary import AnswerCode, ClaimState
 
 __all__ = ["exact_value", "for_model", "status_unavailable", "unavailable"]
 
-ASK_AGAIN = "Do not call this tool again for this; ask the status tool with claim {claim}"
+INT_DIGITS_MAX: Final = 1000
+ASK_AGAIN: Final = "Do not call this tool again for this; ask the status tool with claim {claim}"
 
 
 def for_model(answer: ClaimAnswer) -> dict[str, Any]:
@@ -53,14 +54,23 @@ def status_unavailable(claim: str) -> dict[str, Any]:
 
 def exact_value(text: str) -> Any:
     """The value of a JSON text, no amount changed: a number that a float cannot hold exactly is
-    given as its own digits in a string."""
-    return json.loads(text, parse_float=_float_or_digits)
+    given as its own digits in a string. A text that cannot be read is given as it is: a result must
+    reach the model, whatever it looks like."""
+    try:
+        return json.loads(text, parse_float=_float_or_digits, parse_int=_int_or_digits)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _float_or_digits(digits: str) -> float | str:
     value = float(digits)
     finite = value - value == 0
     return value if finite and Decimal(repr(value)) == Decimal(digits) else digits
+
+
+def _int_or_digits(digits: str) -> int | str:
+    # Python refuses to read integers of more than a few thousand digits.
+    return int(digits) if len(digits) <= INT_DIGITS_MAX else digits
 
 
 def _told(answer: ClaimAnswer, status: str, detail: str, next_step: str) -> dict[str, Any]:
