@@ -97,6 +97,13 @@ def template_fault(template: str) -> str | None:
     return None
 
 
+def field_fault(path: str) -> str | None:
+    """What is wrong with a field's path, in one sentence, or None; an empty path is no field."""
+    if not path.strip() or _PATH.fullmatch(path.strip()):
+        return None
+    return "This is not a field. Write names joined by dots, for example price.value."
+
+
 # Reading
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -39,6 +40,37 @@ def _two(whole: int, big: int, big_word: str, small: int, small_word: str, *, pa
     rest = whole % big // small
     head = f"{whole // big} {big_word}"
     return f"{head} {rest:0{pad}d} {small_word}" if rest else head
+
+
+_PART = re.compile(
+    r"\s*([0-9]{1,9})\s*(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)(?![a-z])\s*", re.IGNORECASE
+)
+_SECONDS_OF: Final = {"s": 1, "m": MINUTE_SECONDS, "h": HOUR_SECONDS, "d": DAY_SECONDS}
+
+
+def read_duration(text: str) -> int | None:
+    """Seconds from what a person writes: "24 h", "1 m 30 s", "30 days"; None if it is no duration.
+
+    A number without a unit is none: 24 may be hours or seconds, and a deadline hangs on it.
+    """
+    seconds, end = 0, 0
+    while end < len(text):
+        part = _PART.match(text, end)
+        if part is None:
+            return None
+        seconds += int(part[1]) * _SECONDS_OF[part[2][0].lower()]
+        end = part.end()
+    return seconds if end else None
+
+
+def write_duration(seconds: int) -> str:
+    """The exact counterpart of `read_duration`, in as many units as it takes: "2 m 20 s"."""
+    parts = []
+    for unit in ("d", "h", "m", "s"):
+        count, seconds = divmod(seconds, _SECONDS_OF[unit])
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts) or "0 s"
 
 
 def relative_words(instant: datetime, now: datetime) -> str:

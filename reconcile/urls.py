@@ -1,5 +1,11 @@
 """Addresses of the desk."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from reconcile.pages import tools
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("tools/", tools.tools, name="tools"),
+    path("tools/new/", tools.new_tool, name="tool-new"),
+    path("tools/<int:tool_id>/", tools.tool, name="tool"),
+]

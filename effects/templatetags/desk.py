@@ -21,7 +21,7 @@ from effects.core.vocabulary import ClaimState, EffectClass, Reason
 from effects.money import Money, from_minor
 from effects.pages.settings import shown_times
 from effects.pages.shell import Shell, shell_of
-from effects.times import Window, duration_words, relative_words, window_of
+from effects.times import Window, duration_words, relative_words, window_of, write_duration
 
 register = template.Library()
 
@@ -168,6 +168,12 @@ def duration(seconds: float | timedelta) -> str:
     return duration_words(
         seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
     )
+
+
+@register.filter
+def exactly(seconds: int) -> str:
+    """A length of time as it is set, with nothing cut off: `{{ 140|exactly }}` is "2 m 20 s"."""
+    return write_duration(int(seconds))
 
 
 @register.filter
