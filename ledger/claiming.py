@@ -187,3 +187,8 @@ def _seconds(duration: timedelta | None) -> float | None:
 def _whole_seconds(duration: timedelta | None) -> int | None:
     """Rounded up: an asker who comes back a moment early has asked for nothing."""
     return None if duration is None else max(1, -int(-duration.total_seconds() // 1))
+
+
+def forget_tools() -> None:
+    """Forgets what this process remembers of tools; for those who remove a workspace whole."""
+    _remembered_rules.cache_clear()

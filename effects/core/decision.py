@@ -158,6 +158,8 @@ def decide_claim(
         flags=flags,
     )
     if not hits:
+        if asked.identities.weak_call_id and _id_is_taken(asked, claims):
+            flags.add(Flag.DUPLICATE_TOOL_CALL_ID)
         return guard.stop(None) or Told(
             code=AnswerCode.GRANTED,
             fence=1,
@@ -179,6 +181,12 @@ def _same_operation(claim: StoredClaim, asked: Asked, flags: set[Flag]) -> bool:
         # The id was seen in two responses of two turns: it is no identity here.
         flags.add(Flag.WEAK_TOOL_CALL_ID)
     return equal(mine.local, theirs.local)
+
+
+def _id_is_taken(asked: Asked, claims: list[StoredClaim]) -> bool:
+    """Another call of the same turn came under the same weak id: its layer hands out names."""
+    scope = asked.identities.scope
+    return any(equal(c.identities.scope, scope) and c.call_id == asked.call_id for c in claims)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

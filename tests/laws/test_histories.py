@@ -1,0 +1,74 @@
+"""Thousands of seeded histories: the ledger answers as the law does, and nothing ends badly."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+PROCESSES = 2
+HISTORIES = 2_000
+HISTORIES_SLOW = 20_000
+
+
+def simulate(histories: int) -> list[dict[str, Any]]:
+    """What each process says; each has its own seeds and its own connection."""
+    database = connection.settings_dict
+    url = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
+    environment = {
+        **os.environ,
+        "DATABASE_URL": url,
+        "DJANGO_SETTINGS_MODULE": "effects.settings",
+        "COUNTERFOIL_SECRET_KEY": settings.SECRET_KEY,
+    }
+    share = histories // PROCESSES
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.laws", str(number * share), str(share)],
+            env=environment,
+            cwd=settings.BASE_DIR,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(PROCESSES)
+    ]
+    outputs = [process.communicate()[0] for process in running]
+    assert all(outputs), "a simulator died; its complaint stands above"
+    return [json.loads(output) for output in outputs]
+
+
+def complain(said: list[dict[str, Any]]) -> str:
+    """The shortest history of each bad outcome, whole."""
+    lines: list[str] = []
+    for summary in said:
+        for name, (seed, log) in summary["shortest"].items():
+            lines += [f"--- {name} ({summary['bad'][name]} times), seed {seed}", *log]
+    return "\n".join(lines)
+
+
+def check(histories: int) -> None:
+    said = simulate(histories)
+    assert sum(summary["histories"] for summary in said) == histories
+    assert not any(summary["bad"] for summary in said), complain(said)
+    # A simulator that no longer reaches the interesting places would pass just as well.
+    effects = sum(summary["counted"]["effects"] for summary in said)
+    compared = sum(summary["counted"]["answers compared"] for summary in said)
+    assert effects > histories // 5
+    assert compared > histories * 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_ledger_answers_as_the_law_does_and_no_history_ends_badly() -> None:
+    check(HISTORIES)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_ten_times_as_many_histories_end_as_well() -> None:
+    check(HISTORIES_SLOW)

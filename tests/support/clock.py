@@ -1,0 +1,65 @@
+"""A ledger clock that tests move.
+
+Production's `ledger_clock()` is replaced as a whole; it never reads a setting, because anybody who
+may ask the ledger may set one. Inside a rolled-back test the replacement disappears by itself.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django.db import connection
+
+START = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
+
+FROZEN = """
+CREATE OR REPLACE FUNCTION ledger_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+AS $$ SELECT current_setting('tests.now')::timestamptz $$
+"""
+SHIFTED = """
+CREATE TABLE IF NOT EXISTS tests_clock (shift interval NOT NULL);
+INSERT INTO tests_clock SELECT '0' WHERE NOT EXISTS (SELECT FROM tests_clock);
+CREATE OR REPLACE FUNCTION ledger_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+AS $$ SELECT clock_timestamp() + (SELECT shift FROM tests_clock) $$
+"""
+PRODUCTION = """
+CREATE OR REPLACE FUNCTION ledger_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+AS $$ SELECT clock_timestamp() $$
+"""
+
+
+class FrozenClock:
+    """Stands still until it is moved. For one connection only."""
+
+    def __init__(self, now: datetime = START) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(FROZEN)
+        self.now = now
+        self._set()
+
+    def advance(self, seconds: float) -> datetime:
+        self.now += timedelta(seconds=seconds)
+        self._set()
+        return self.now
+
+    def _set(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('tests.now', %s, false)", [self.now.isoformat()])
+
+
+class ShiftedClock:
+    """Runs, for every process on the database, ahead of the real one by what it was moved."""
+
+    def __init__(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(SHIFTED)
+
+    def advance(self, seconds: float) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE tests_clock SET shift = shift + %s", [timedelta(seconds=seconds)]
+            )
+
+    def restore(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(PRODUCTION + "; DROP TABLE tests_clock")
