@@ -59,7 +59,6 @@ class Sibling:
 
     claim_id: UUID
     state: ClaimState
-    shared: str  # "slot", "repeat" or "business"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

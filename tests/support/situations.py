@@ -63,4 +63,4 @@ def evidence(word: SightingWord, number: int = 3, **changes: Any) -> Evidence:
 STRONG_ABSENCE = evidence(SightingWord.ABSENT)
 WEAK_ABSENCE = evidence(SightingWord.ABSENT, strength=Strength.WEAK)
 FOUND = evidence(SightingWord.FOUND, objects=("pi_1",))
-SIBLING = Sibling(claim_id=OTHER_CLAIM, state=ClaimState.UNKNOWN, shared="repeat")
+SIBLING = Sibling(claim_id=OTHER_CLAIM, state=ClaimState.UNKNOWN)

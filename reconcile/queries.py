@@ -1,0 +1,268 @@
+"""One call, read for its page: the situation that decides, and everything that people look at.
+
+Reading is bounded whatever the call's history: the newest events, attempts and answers are read,
+and the page says what was left out and where the rest is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from effects.core.for_model import for_model
+from effects.core.messages import ClaimAnswer, DecisionShown
+from effects.core.vocabulary import (
+    ClaimState,
+    EffectClass,
+    EventKind,
+    Outcome,
+    SightingWord,
+    Verdict,
+)
+from effects.money import Money
+from ledger import queries as record
+from reconcile import cards
+from reconcile.situation import AttemptSeen, Evidence, Sibling, Situation, Strength
+
+if TYPE_CHECKING:
+    from effects.models import Tool
+    from ledger.models import Attempt, Claim, Decision, Event
+
+EVENTS_READ_MAX: Final = record.EVENTS_PER_PAGE_MAX
+ATTEMPTS_READ_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A claim at one instant with what belongs to it. `events` are its newest ones in their order;
+    `attempts` its newest ones, newest first; `decisions` all of them, oldest first."""
+
+    claim: Claim
+    now: datetime
+    situation: Situation
+    events: tuple[Event, ...]
+    attempts: tuple[Attempt, ...]
+    decisions: tuple[Decision, ...]
+    fates: dict[int, record.Fate]
+    told: ClaimAnswer
+    summary: str
+    money: Money | None
+    customer: str
+
+    @property
+    def tool(self) -> Tool:
+        return self.claim.tool
+
+    @property
+    def events_left_out(self) -> int:
+        """How many older events were not read. Numbers of events have no gaps."""
+        return self.claim.version - len(self.events)
+
+    @property
+    def sightings(self) -> tuple[Event, ...]:
+        """What providers answered, newest first."""
+        return tuple(event for event in reversed(self.events) if event.kind == EventKind.SIGHTING)
+
+    @property
+    def notes(self) -> tuple[Event, ...]:
+        return tuple(event for event in self.events if event.kind == EventKind.NOTED)
+
+    @property
+    def held(self) -> Decision | None:
+        """The decision that is in its minute, if one is."""
+        if not self.situation.decision_pending:
+            return None
+        held_id = self.claim.pending_decision_id
+        return next((held for held in self.decisions if held.pk == held_id), None)
+
+    @property
+    def last_decision(self) -> Decision | None:
+        """The newest verdict, in force or not; a withdrawal is none."""
+        verdicts = [made for made in self.decisions if made.withdraws is None]
+        return verdicts[-1] if verdicts else None
+
+
+def call(workspace_id: int, claim_id: UUID) -> Call:
+    """The call as it is now. Raises `ClaimNotFound` for an unknown or a foreign id."""
+    # The clock first: what is written after it can only make the picture newer, and a stale
+    # picture is refused by its version.
+    now = record.clock()
+    claim = record.claim(workspace_id, claim_id)
+    events = record.events(claim, after_seq=max(0, claim.version - EVENTS_READ_MAX))
+    events = [event for event in events if event.seq <= claim.version]
+    attempts = record.attempts(claim, after_fence=max(0, claim.fence - ATTEMPTS_READ_MAX))
+    attempts = [attempt for attempt in attempts if attempt.fence <= claim.fence]
+    card = cards.cards_of(workspace_id, [claim_id])[claim_id]
+    return Call(
+        claim=claim,
+        now=now,
+        situation=_situation(claim, events, attempts[::-1], now),
+        events=tuple(events),
+        attempts=tuple(reversed(attempts)),
+        decisions=tuple(record.decisions(claim)),
+        fates=record.fates(claim),
+        told=record.status(claim, now=now),
+        summary=card.summary,
+        money=card.money,
+        customer=card.customer,
+    )
+
+
+def screen_hash(situation: Situation) -> bytes:
+    """A digest of what a decision's author had before them: the state and every answer with its
+    weight. It can be worked out again from the record up to the version that it names."""
+    shown = {
+        "claim": str(situation.claim_id),
+        "version": situation.version,
+        "state": situation.state,
+        "evidence": [
+            [item.number, item.word, item.strength, item.counts, list(item.objects), item.rejected]
+            for item in situation.evidence
+        ],
+    }
+    text = json.dumps(shown, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()
+
+
+STATE_AFTER: Final = {
+    Verdict.HAPPENED: ClaimState.COMPLETED,
+    Verdict.NOT_HAPPENED: ClaimState.NOT_EXECUTED,
+    Verdict.RELEASE_SAME: ClaimState.RELEASED,
+    Verdict.RELEASE_NEW: ClaimState.RELEASED,
+    Verdict.LOST: ClaimState.UNKNOWN,
+    Verdict.CLOSE: ClaimState.CLOSED,
+    Verdict.SETTLE: ClaimState.COMPLETED,
+    Verdict.REOPEN: ClaimState.UNKNOWN,
+}
+"""What a claim becomes by a verdict if no new fact arrives in between."""
+
+
+def will_be_told(call: Call, verdict: Verdict, provider_object: str | None) -> dict[str, Any]:
+    """The object that the agent's model gets once the verdict is in force."""
+    decided = DecisionShown(
+        decision_id=0,
+        verdict=verdict,
+        reason="",
+        decided_at=call.now,
+        effective_at=call.now,
+        pending=False,
+    )
+    answer = call.told.model_copy(
+        update={
+            "state": STATE_AFTER[verdict],
+            "reason": None,
+            "decision_pending": False,
+            "retry_after_seconds": None,
+            "provider_object": provider_object or call.told.provider_object,
+            "decision": decided,
+        }
+    )
+    return for_model(answer)
+
+
+# The situation
+
+
+def _situation(
+    claim: Claim, events: Sequence[Event], attempts: Sequence[Attempt], now: datetime
+) -> Situation:
+    state, reason = record.shown_state(claim, now=now)
+    tool = claim.tool
+    pending = claim.pending_at is not None and claim.pending_at > now
+    return Situation(
+        now=now,
+        claim_id=claim.pk,
+        state=state,
+        reason=reason,
+        effect_class=EffectClass(claim.effect_class),
+        version=claim.version,
+        fence=claim.fence,
+        generation=claim.generation,
+        budget=claim.budget,
+        fresh_key=claim.fresh_key,
+        open_truth=claim.open_truth,
+        decision_pending=pending,
+        attempts=tuple(_attempt(attempt) for attempt in attempts),
+        lease_until=claim.lease_until,
+        lease_seconds=tool.lease_seconds,
+        window_until=claim.window_until,
+        margin_seconds=tool.margin_seconds,
+        attempt_seconds_max=tool.attempt_seconds_max,
+        can_look_up=bool(tool.lookup_kind) and tool.connection_id is not None,
+        provider=tool.connection.name if tool.connection else "the provider",
+        object=claim.object,
+        evidence=_evidence(events),
+        siblings=_siblings(claim, now),
+    )
+
+
+def _attempt(attempt: Attempt) -> AttemptSeen:
+    status = (attempt.data or {}).get("http_status")
+    return AttemptSeen(
+        fence=attempt.fence,
+        granted_at=attempt.granted_at,
+        outcome=Outcome(attempt.outcome) if attempt.outcome else None,
+        ended_at=attempt.ended_at,
+        http_status=status if isinstance(status, int) else None,
+    )
+
+
+def _evidence(events: Iterable[Event]) -> tuple[Evidence, ...]:
+    """The sightings among the events, newest first."""
+    in_order = list(events)
+    reopened = max(
+        (
+            event.seq
+            for event in in_order
+            if event.kind == EventKind.DECIDED and event.word == Verdict.REOPEN
+        ),
+        default=0,
+    )
+    return tuple(
+        as_evidence(event, reopened=reopened)
+        for event in reversed(in_order)
+        if event.kind == EventKind.SIGHTING and event.word is not None
+    )
+
+
+def as_evidence(event: Event, *, reopened: int = 0) -> Evidence:
+    data = event.data or {}
+    strength = data.get("strength")
+    return Evidence(
+        number=event.seq,
+        word=SightingWord(str(event.word)),
+        fence=event.fence,
+        at=event.at,
+        strength=Strength(strength) if strength in list(Strength) else Strength.SAYS_NOTHING,
+        counts=bool(event.counts),
+        conditional=bool(event.conditional),
+        objects=tuple(event.objects_seen or ()),
+        route=str(data.get("route") or ""),
+        why=str(data.get("why") or ""),
+        rejected=event.seq < reopened,
+    )
+
+
+_SIBLING: Final = """
+SELECT o.id, (ledger_seen_v1(o, %(now)s)).state
+  FROM ledger_claim o
+ WHERE o.id = (SELECT ledger_sibling_v1(me, %(now)s) FROM ledger_claim me
+                WHERE me.id = %(claim_id)s)
+"""
+
+
+def _siblings(claim: Claim, now: datetime) -> tuple[Sibling, ...]:
+    """The claim that stands in the way of running this one again, by the ledger's own rule."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SIBLING, {"claim_id": claim.pk, "now": now})
+        return tuple(
+            Sibling(claim_id=claim_id, state=ClaimState(state))
+            for claim_id, state in cursor.fetchall()
+        )
