@@ -31,7 +31,7 @@ def _with_problem_for_wrong_method(view: View) -> View:
 
 
 @csrf_exempt
-def _no_such_endpoint(_request: HttpRequest, rest: str) -> HttpResponse:
+def _no_such_endpoint(_request: HttpRequest, rest: str = "") -> HttpResponse:
     return refused(
         NoSuchEndpoint(
             f"The API has nothing at /{PREFIX}{rest}. Its addresses are listed at /api/docs."
@@ -39,14 +39,16 @@ def _no_such_endpoint(_request: HttpRequest, rest: str) -> HttpResponse:
     )
 
 
-_endpoints, _app_name, _namespace = api.urls
+_patterns, _app_name, _namespace = api.urls
+# The framework's own root only answers with a page that nobody here serves.
+_endpoints = [p for p in _patterns if isinstance(p, URLPattern) and p.name != "api-root"]
 for _pattern in _endpoints:
-    assert isinstance(_pattern, URLPattern)
     _pattern.callback = _with_problem_for_wrong_method(_pattern.callback)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/docs", docs, name="api-docs"),
     path("api/openapi.json", openapi_json, name="openapi-json"),
     path(PREFIX, (_endpoints, _app_name, _namespace)),
+    path(PREFIX, _no_such_endpoint),
     path(f"{PREFIX}<path:rest>", _no_such_endpoint),
 ]

@@ -205,7 +205,7 @@ def links() -> list[Link]:
         mine = {field.name for field in model._meta.concrete_fields}  # noqa: SLF001
         for field in model._meta.concrete_fields:  # noqa: SLF001
             parent: Any = field.related_model
-            if parent is None:
+            if parent is None or field.column is None:
                 continue
             theirs = {other.name for other in parent._meta.concrete_fields}  # noqa: SLF001
             found.append(

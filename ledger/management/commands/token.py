@@ -36,13 +36,12 @@ class Command(BaseCommand):
         workspace = Workspace.objects.filter(slug=options["workspace"]).first()
         if workspace is None:
             raise CommandError(f"There is no workspace {options['workspace']!r}.")
-        match options["verb"]:
-            case "issue":
-                self._issue(workspace, options["name"], options["scope"])
-            case "list":
-                self._list(workspace)
-            case "revoke":
-                self._revoke(workspace, options["id"])
+        if options["verb"] == "issue":
+            self._issue(workspace, options["name"], options["scope"])
+        elif options["verb"] == "list":
+            self._list(workspace)
+        else:
+            self._revoke(workspace, options["id"])
 
     def _issue(self, workspace: Workspace, name: str, scopes: list[str] | None) -> None:
         wanted = [TokenScope(scope) for scope in scopes or ("claim", "read")]
