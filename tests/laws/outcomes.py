@@ -43,7 +43,8 @@ def _of_claim(history: History, claim_id: UUID) -> Iterator[str]:
     effects = history.provider.objects_of(claim_id)
     if len(effects) > 1 + permitted:
         yield "two effects of one operation"
-    if state is ClaimState.NOT_EXECUTED and effects and not decided[Verdict.NOT_HAPPENED]:
+    firmly_no = state is ClaimState.NOT_EXECUTED and not fold(events).conditional
+    if firmly_no and effects and not decided[Verdict.NOT_HAPPENED]:
         yield "a false did-not-happen"
     if effects:
         word = SightingWord.FOUND if len(effects) == 1 else SightingWord.FOUND_MANY

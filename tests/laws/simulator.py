@@ -27,9 +27,10 @@ from effects.core.vocabulary import (
     Verdict,
 )
 from ledger import append
+from ledger.functions import call
 from tests.laws.provider import Answer, Provider, Reply
 from tests.laws.stories import ALWAYS, FIRST, SOMETIMES, Story
-from tests.laws.world import World, rows
+from tests.laws.world import World
 
 WIRE_SECONDS_MAX = 25
 NOT_GRANTED = frozenset({AnswerCode.HELD, AnswerCode.ALREADY_DONE, AnswerCode.REISSUED_DIFFERENTLY})
@@ -98,7 +99,7 @@ class History:
         for worker in self.workers:
             if worker.sent_at and (later - worker.sent_at).total_seconds() > WIRE_SECONDS_MAX:
                 self._request_arrives(worker)
-        self.world.clock.advance(seconds)
+        self.world.clock.let_pass(seconds)
 
     def _something_happens(self, stories: list[Story]) -> None:
         pick = self.random.choice
@@ -176,7 +177,7 @@ class History:
             if self.random.random() < 0.5:
                 self.lost_answers[claim_id] = (story, nonce)
             return
-        ((window_until,),) = rows("SELECT window_until FROM ledger_claim WHERE id = %s", [claim_id])
+        ((window_until,),) = call("SELECT window_until FROM ledger_claim WHERE id = %s", [claim_id])
         self.workers.append(
             Worker(
                 claim_id=claim_id,
@@ -346,21 +347,24 @@ class History:
             self.say(f"a person may not decide on {name} ({row.state}): {verdict}, {problem}")
 
     def _person_allows(self) -> None:
-        held = rows(
+        held = call(
             "SELECT id FROM ledger_heldrequest WHERE workspace_id = %s AND answered_at IS NULL",
             [self.world.workspace_id],
         )
         if held:
+            self.world.clock.tell()
             append.allow(self.world.workspace_id, self.random.choice(held)[0], 1, "two orders")
             self.permissions += 1
             self.say("a person allows a held request")
 
     def _everybody_finishes(self) -> None:
         for _ in range(60):
-            self.world.clock.advance(3)
+            if not any(worker.is_running or worker.sent_at for worker in self.workers):
+                break
+            self.world.clock.let_pass(3)
             for worker in self.workers:
                 worker.frozen = False
                 self._request_arrives(worker)
                 if worker.is_running:
                     self._next_step(worker)
-        self.world.clock.advance(1000)
+        self.world.clock.let_pass(1000)

@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from effects.core.clock import ClaimClock, Pending
 from effects.core.decision import Asked, Policy, Remembered, StoredClaim, Told, decide_claim
 from effects.core.fold import Folded, LoggedEvent, fold
@@ -26,6 +24,7 @@ from effects.core.vocabulary import (
 )
 from effects.models import Tool
 from ledger import append, claiming
+from ledger.functions import call
 from tests.support.clock import FrozenClock
 
 CLAIMS = """
@@ -61,12 +60,6 @@ class Row:
     version: int
     fence: int
     pending_decision_id: int | None
-
-
-def rows(statement: str, parameters: list[Any]) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return list(cursor.fetchall())
 
 
 def digest_of(value: Any) -> bytes | None:
@@ -105,6 +98,7 @@ class World:
 
     def ask(self, request: ClaimRequest) -> ClaimAnswer:
         """Asks the law first, then the ledger."""
+        self.clock.tell()
         expected = self._expected(request)
         answer = claiming.claim(self.workspace_id, request)
         self._compare(expected, answer)
@@ -152,11 +146,11 @@ class World:
 
     def stored(self) -> list[StoredClaim]:
         events = self._events(None)
-        return [_stored(row, events) for row in rows(CLAIMS, [self.workspace_id])]
+        return [_stored(row, events) for row in call(CLAIMS, [self.workspace_id])]
 
     def _events(self, claim_id: UUID | None) -> dict[str, tuple[LoggedEvent, ...]]:
         logged: dict[str, tuple[LoggedEvent, ...]] = {}
-        for row in rows(EVENTS, [self.workspace_id, claim_id, claim_id]):
+        for row in call(EVENTS, [self.workspace_id, claim_id, claim_id]):
             logged[row[0]] = (*logged.get(row[0], ()), _event(row))
         return logged
 
@@ -172,7 +166,7 @@ class World:
                 allowed=allowed and not used,
                 answered=answered,
             )
-            for blocker, asker, code, allowed, used, answered in rows(
+            for blocker, asker, code, allowed, used, answered in call(
                 "SELECT blocker_id, asker, code::text, allowed_by IS NOT NULL, used_at IS NOT NULL,"
                 " answered_at IS NOT NULL FROM ledger_heldrequest WHERE workspace_id = %s",
                 [self.workspace_id],
@@ -190,6 +184,7 @@ class World:
         *,
         replayed: bool | None = None,
     ) -> ClaimState:
+        self.clock.tell()
         settle: Settle = Settle(fence=fence, provider_object=provider_object, replayed=replayed)
         if outcome is Outcome.COMPLETED:
             settle = Complete(**settle.model_dump(), result='{"ok":true}')
@@ -206,6 +201,7 @@ class World:
         conditional: bool = False,
         objects: tuple[str, ...] = (),
     ) -> ClaimState:
+        self.clock.tell()
         observation = append.Observation(
             word=word, fence=fence, counts=counts, conditional=conditional, objects=objects
         )
@@ -221,6 +217,7 @@ class World:
         hold_seconds: int = 60,
         objects: tuple[str, ...] = (),
     ) -> append.DecisionHeld:
+        self.clock.tell()
         decision = append.NewDecision(
             verdict=verdict,
             claim_version=self.row(claim_id).version if version is None else version,
@@ -235,6 +232,7 @@ class World:
             self.check(claim_id)
 
     def undo(self, claim_id: UUID) -> bool:
+        self.clock.tell()
         pending = self.row(claim_id).pending_decision_id
         assert pending is not None, "nothing is held"
         try:
@@ -243,22 +241,24 @@ class World:
             self.check(claim_id)
 
     def heartbeat(self, claim_id: UUID, fence: int) -> str:
+        self.clock.tell()
         word = append.heartbeat(self.workspace_id, claim_id, fence).word
         self.check(claim_id)
         return word
 
     def touch(self, claim_id: UUID) -> ClaimState:
-        rows("SELECT ledger_touch_v1(%s, %s)", [self.workspace_id, claim_id])
+        self.clock.tell()
+        call("SELECT ledger_touch_v1(%s, %s)", [self.workspace_id, claim_id])
         return self.check(claim_id).state
 
     def row(self, claim_id: UUID) -> Row:
-        ((state, _, _, _, version, fence, pending),) = rows(ROW, [claim_id])
+        ((state, _, _, _, version, fence, pending),) = call(ROW, [claim_id])
         return Row(ClaimState(state), version, fence, pending)
 
     def check(self, claim_id: UUID) -> Folded:
         """The row is what the law makes of its events."""
         folded = fold(self.events(claim_id))
-        ((state, fresh_key, conditional, open_truth, *_),) = rows(ROW, [claim_id])
+        ((state, fresh_key, conditional, open_truth, *_),) = call(ROW, [claim_id])
         law = (folded.state, folded.fresh_key, folded.conditional, bool(folded.open_attempts))
         if (state, fresh_key, conditional, open_truth) != law:
             raise DifferenceError(
