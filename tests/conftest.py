@@ -7,9 +7,11 @@ from contextlib import ExitStack
 
 import pytest
 from django.conf import settings
+from playwright.sync_api import Browser, sync_playwright
 
 from tests import settings as test_settings
 from tests.support import stack
+from tests.support.browser import LAUNCH_ARGUMENTS, find_chromium
 
 _services = pytest.StashKey[ExitStack]()
 
@@ -73,3 +75,17 @@ def live_desk(transactional_db: None, _desk_url: str) -> str:
 def live_api(transactional_db: None, _api_url: str) -> str:
     """The address of a real api process; what the test wrote is committed, then flushed."""
     return _api_url
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for the run."""
+    found = find_chromium()
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=found.executable,
+            args=list(LAUNCH_ARGUMENTS),
+            env={**os.environ, **found.env},
+        )
+        yield chromium
+        chromium.close()

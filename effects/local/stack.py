@@ -172,7 +172,7 @@ def manage(plan: Plan, name: str, *arguments: str, stop_seconds: float = 10) -> 
 
 def doors_and_workers(plan: Plan) -> list[Program]:
     """Return our own processes: the worker, beat and the two doors."""
-    celery = (sys.executable, "-m", "celery", "--workdir", str(BASE), "-A", "effects.celery")
+    celery = (sys.executable, "-m", "celery", "-q", "--workdir", str(BASE), "-A", "effects.celery")
     worker_options = ("-c", str(WORKER_PROCESSES), "--without-gossip", "--without-mingle")
     desk_options = ("--workers", str(DESK_PROCESSES))
     api_options = ("--workers", str(API_PROCESSES), "--blocking-threads", str(API_THREADS))
@@ -182,7 +182,7 @@ def doors_and_workers(plan: Plan) -> list[Program]:
         Program(
             name="worker",
             argv=(*celery, "worker", "-l", "WARNING", *worker_options),
-            env=plan.env,
+            env={**plan.env, "PYTHONWARNINGS": "ignore:You're running the worker with superuser"},
             stop_seconds=30,
         ),
         Program(name="beat", argv=(*celery, "beat", "-l", "WARNING", "--pidfile="), env=plan.env),
@@ -200,7 +200,8 @@ def _door(
     care = ("--respawn-failed-workers", "--workers-kill-timeout", str(KILL_SECONDS))
     return Program(
         name=name,
-        argv=(*granian, *where, *options, *care, "--log-level", "warning", application),
+        # At "warning" it warns of the many threads, at every start.
+        argv=(*granian, *where, *options, *care, "--log-level", "error", application),
         env=plan.env,
         stop_seconds=KILL_SECONDS + 4,
         ready=answers(f"http://{LOOPBACK}:{port}/healthz"),

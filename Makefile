@@ -1,0 +1,40 @@
+# Every target sets the machine up first; ./bootstrap.sh is quick when there is nothing to do.
+PYTHON = .venv/bin/python
+# What a real deployment would say, so that Django's deployment checks judge one.
+LIKE_PRODUCTION = env COUNTERFOIL_SECRET_KEY=$$(head -c 64 /dev/urandom | base64 -w0 2>/dev/null || head -c 64 /dev/urandom | base64) \
+	COUNTERFOIL_VAR=.cache/check DATABASE_URL=postgresql://counterfoil@localhost/counterfoil \
+	CELERY_BROKER_URL=amqp://localhost// COUNTERFOIL_DESK_URL=https://desk.example.com
+
+.PHONY: demo up test check slow faultlab cases bench lock shots ready
+
+demo: ready ## everything, with a provider that misbehaves and agents that meet it
+	@exec $(PYTHON) manage.py demo
+
+up: ready ## the same without the sandbox
+	@exec $(PYTHON) manage.py up
+
+test: ready ## every test once
+	@exec $(PYTHON) -m pytest
+
+slow: ready ## soaks and storms
+	@exec $(PYTHON) -m pytest -m slow
+
+check: ready ## everything but tests
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	.venv/bin/mypy .
+	.venv/bin/lint-imports
+	git ls-files -z --cached --others --exclude-standard 'templates/*.html' | xargs -0 -r .venv/bin/djade --target-version 6.0 --check
+	$(LIKE_PRODUCTION) $(PYTHON) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+	$(LIKE_PRODUCTION) $(PYTHON) manage.py check --deploy --fail-level WARNING
+
+lock: ready ## resolve requirements.lock again; needs uv
+	@uv=$$(command -v uv || echo .uv/bin/uv); \
+	$$uv pip compile -q --universal --generate-hashes --no-header --no-annotate \
+		--python-version 3.12 pyproject.toml --group server --group dev -o requirements.lock
+
+faultlab cases bench shots: ready
+	@echo "make $@: not built yet" >&2; exit 1
+
+ready:
+	@./bootstrap.sh
