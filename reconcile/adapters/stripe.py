@@ -61,6 +61,11 @@ def look_for_refund(probe: Probe) -> Look:
     return _Search(probe, REFUNDS).look()
 
 
+def forget_accounts() -> None:
+    """Ask anew which account each secret belongs to."""
+    _ACCOUNTS.clear()
+
+
 class _ReadOnly(stripe.HTTPClient):
     """Stripe's SDK over our own door: reads only, checked addresses, limits."""
 
