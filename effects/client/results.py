@@ -111,7 +111,7 @@ def object_of(result: Any, object_from: ObjectFrom | None) -> str | None:
         return None
     try:
         found = object_from(result) if callable(object_from) else _follow(result, object_from)
-    except (AttributeError, KeyError, TypeError, LookupError, ValueError):
+    except Exception:  # noqa: BLE001 - the effect has happened, whatever the tool's function says
         return None
     usable = isinstance(found, str) and 0 < len(found) <= NAME_CHARACTERS_MAX
     return found if usable else None

@@ -1,0 +1,20 @@
+from collections.abc import Iterator
+
+import pytest
+
+from effects.client import Ledger
+from tests.effects.client.scripted_ledger import ScriptedLedger, client_of, scripted_ledger
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedLedger]:
+    """A ledger that answers as the test says."""
+    with scripted_ledger() as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def ledger(scripted: ScriptedLedger) -> Iterator[Ledger]:
+    """A client of the scripted ledger."""
+    with client_of(scripted.url) as client:
+        yield client
