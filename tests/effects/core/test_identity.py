@@ -185,6 +185,11 @@ def test_a_tool_with_a_short_or_odd_name_does_not_weaken_a_providers_id(tool: st
     assert call_id_is_strong(STRONG_ID, tool)
 
 
+def test_a_tools_name_counts_only_as_a_whole_word_of_the_id() -> None:
+    assert call_id_is_strong("7171_7171_7171_71", "1")
+    assert not call_id_is_strong("7171_7171_7171_71", "7171")
+
+
 def test_a_call_reported_again_and_again_is_one_call() -> None:
     """An adapter that repeats everything so far numbers the same call differently each time."""
     first, again, other = (
