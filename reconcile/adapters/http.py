@@ -246,9 +246,10 @@ def _reference(probe: Probe, config: HttpLookup, life: KeyLife) -> str:
         case "claim":
             return str(probe.claim_id)
         case path if path.startswith(ARGUMENT_PREFIX):
-            value = _plain(_search(path.removeprefix(ARGUMENT_PREFIX), probe.arguments))
+            value = _search(path.removeprefix(ARGUMENT_PREFIX), probe.arguments)
             if isinstance(value, str) and value:
                 return value
+            # 7 and 7.0 are the same argument and two references: a number cannot be asked about.
             raise ValueError(f"the arguments hold no text at {path}")
         case odd:
             raise ValueError(f"reference is {odd!r}; say marker, key, claim or arguments.<member>")
