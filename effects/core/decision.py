@@ -260,7 +260,7 @@ class _Guard:
         if seen.folded.state is ClaimState.COMPLETED:
             done_at = seen.clock.completed_at
             assert done_at is not None, "a completed claim has a date"
-            if me and done_at > me.granted_at:
+            if me and done_at >= me.granted_at:
                 return Told(code=AnswerCode.ALREADY_DONE, claim=other.id)
             if self._holds_somebody(other):
                 if not (self.policy.agent_may_repeat and self.asked.repeat_of == other.id):
@@ -292,7 +292,7 @@ class _Guard:
             if not near or self._is_parallel_call(other, me):
                 continue
             done_at = seen.clock.completed_at
-            if seen.blocks_others or (done_at is not None and done_at > me.granted_at):
+            if seen.blocks_others or (done_at is not None and done_at >= me.granted_at):
                 return other.id
         return None
 

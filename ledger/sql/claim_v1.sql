@@ -84,7 +84,7 @@ begin
     seen := ledger_seen_v1(o, p_now);
     s.code := case
       when seen.blocks then 'held'
-      when seen.state = 'completed' and seen.completed_at > me.granted_at then 'already_done'
+      when seen.state = 'completed' and seen.completed_at >= me.granted_at then 'already_done'
       when seen.state = 'completed' and exists (
           select from ledger_heldrequest h
           where h.blocker_id = o.id and h.code = 'held' and h.answered_at is null)
@@ -121,7 +121,7 @@ begin
       and not coalesce(o.business = me.business, false)
       and not coalesce(o.response_id <> me.response_id, false) and not hold_in_turn;
     seen := ledger_seen_v1(o, p_now);
-    if seen.blocks or coalesce(seen.completed_at > me.granted_at, false) then
+    if seen.blocks or coalesce(seen.completed_at >= me.granted_at, false) then
       return o.id;
     end if;
   end loop;
@@ -273,10 +273,11 @@ begin
     now := ledger_clock();
     s.flags := '{}';
     s.twins := '{}';
-    if not quiet or exists (select from ledger_claim where scope = p_scope)
+    quiet := quiet and not (exists (select from ledger_claim where scope = p_scope)
         or exists (select from ledger_claim where repeat = p_repeat)
-        or p_business is not null and exists (select from ledger_claim where business = p_business)
-    then
+        or p_business is not null
+          and exists (select from ledger_claim where business = p_business));
+    if not quiet then
       s := ledger_stop_v1(me, t, now, asker, p_response_id, p_repeat_of);
       if s.code is not null then
         perform ledger_refuse_v1(me, s.code, s.blocker, asker, now);
@@ -307,8 +308,7 @@ begin
       values (p_workspace, c.id, 0, 'arguments', convert_to(p_arguments, 'UTF8'),
         sha256(convert_to(p_arguments, 'UTF8')), octet_length(p_arguments));
     end if;
-    if not quiet or cardinality(s.flags) > 0 then
-      s.twins := s.twins || '{}'::uuid[];
+    if not quiet then
       a := ledger_note_grant_v1(c, a, s, asker, weak_twins, p_weak, p_repeat_of, now);
     end if;
     a.send_within := least(lease, key_window - margin);

@@ -65,7 +65,7 @@ class ShiftedClock:
     def advance(self, seconds: float) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE tests_clock SET shift = shift + %s", [timedelta(seconds=seconds)]
+                "UPDATE tests_clock SET shift = shift + make_interval(secs => %s)", [seconds]
             )
 
     def restore(self) -> None:
