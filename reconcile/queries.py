@@ -266,3 +266,47 @@ def _siblings(claim: Claim, now: datetime) -> tuple[Sibling, ...]:
             Sibling(claim_id=claim_id, state=ClaimState(state))
             for claim_id, state in cursor.fetchall()
         )
+
+
+# Bodies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawPreview:
+    """The beginning of a provider's own bytes; `text` None: they were emptied, for `reason`."""
+
+    size_bytes: int
+    text: str | None
+    cut: bool
+    reason: str
+
+
+RAW_BYTES_SHOWN_MAX: Final = 4096
+
+_RAW: Final = """
+SELECT seq, size_bytes, substring(body FROM 1 FOR %(bytes_max)s), emptied_reason
+  FROM ledger_payload
+ WHERE claim_id = %(claim_id)s AND workspace_id = %(workspace_id)s AND name = 'raw'
+   AND seq = ANY(%(seqs)s)
+"""
+
+
+def raw_previews(claim: Claim, seqs: Sequence[int]) -> dict[int, RawPreview]:
+    """The beginnings of these events' raw answers, by the event's number."""
+    parameters: dict[str, Any] = {
+        "claim_id": claim.pk,
+        "workspace_id": claim.workspace_id,
+        "seqs": list(seqs),
+        "bytes_max": RAW_BYTES_SHOWN_MAX,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_RAW, parameters)
+        return {
+            seq: RawPreview(
+                size_bytes=size,
+                text=None if body is None else bytes(body).decode("utf-8", "replace"),
+                cut=size > RAW_BYTES_SHOWN_MAX,
+                reason=reason or "",
+            )
+            for seq, size, body, reason in cursor.fetchall()
+        }

@@ -2,9 +2,17 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from reconcile.pages import tools
+from reconcile.pages import call, decision, queue, tools
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("queue/", queue.queue, name="queue"),
+    path("calls/<uuid:claim_id>", call.call, name="call"),
+    path("calls/<uuid:claim_id>/decide", decision.decide, name="call-decide"),
+    path("calls/<uuid:claim_id>/undo", decision.undo, name="call-undo"),
+    path("calls/<uuid:claim_id>/ask", call.ask, name="call-ask"),
+    path("calls/<uuid:claim_id>/answer", call.answer, name="call-answer"),
+    path("calls/<uuid:claim_id>/note", call.note, name="call-note"),
+    path("calls/<uuid:claim_id>/bodies/<int:seq>/<str:name>", call.body, name="call-body"),
     path("tools/", tools.tools, name="tools"),
     path("tools/new/", tools.new_tool, name="tool-new"),
     path("tools/<int:tool_id>/", tools.tool, name="tool"),

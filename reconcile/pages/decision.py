@@ -1,0 +1,125 @@
+"""A decision is sent, or taken back. Both answer a second copy as they answered the first."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from effects.access import Ability, DeskRequest, membership_required, require
+from reconcile import decide as deciding
+from reconcile.actions import ActionName
+from reconcile.confirm import REVIEWED
+from reconcile.decide import Form, Incomplete, Made, Overtaken, Screen, Unavailable
+from reconcile.history import Line, line_of
+from reconcile.pages import call as call_pages
+from reconcile.queries import Call
+
+CONFLICT = 409
+UNPROCESSABLE = 422
+
+
+@require_POST
+@membership_required
+def decide(request: DeskRequest, claim_id: UUID) -> HttpResponse:
+    """Records the decision, or says why not: 422 for a form to be put right, 409 for a page that
+    is no longer true."""
+    seen = call_pages.found_call(request, claim_id)
+    token = request.POST.get("token", "")
+    screen = deciding.read_token(token, claim_id=claim_id, user_id=request.user.pk)
+    action = request.POST.get("action", "")
+    if screen is None or action not in {str(name) for name in REVIEWED}:
+        return stale_page(request, seen, screen=None, why="This form was not made by this page.")
+    form = _form(request, ActionName(action), screen)
+    match deciding.decide(request.workspace.pk, form, role=request.role):
+        case Made() as made:
+            return _made(request, claim_id, made)
+        case Overtaken() as overtaken:
+            return stale_page(request, overtaken.call, screen=overtaken.screen, why="")
+        case Unavailable() as unavailable:
+            why = f"{unavailable.action.label}: {unavailable.action.reason}"
+            return stale_page(request, unavailable.call, screen=screen, why=why)
+        case Incomplete() as incomplete:
+            typed = _typed(form, token, incomplete.errors)
+            return call_pages.call_page(request, incomplete.call, typed=typed, status=UNPROCESSABLE)
+
+
+def _form(request: DeskRequest, action: ActionName, screen: Screen) -> Form:
+    sent = request.POST
+    numbers = (text for text in sent.getlist("ev") if text.isascii() and text.isdigit())
+    return Form(
+        action=action,
+        screen=screen,
+        evidence=tuple(sorted({int(text) for text in numbers if len(text) < 10})),
+        note=call_pages.clean_text(sent.get("note")),
+        reason=call_pages.clean_text(sent.get("reason")),
+        provider_object=call_pages.clean_text(sent.get("provider_object")),
+    )
+
+
+def _typed(form: Form, token: str, errors: dict[str, str]) -> dict[str, Any]:
+    return {
+        "action": str(form.action),
+        "evidence": set(form.evidence),
+        "note": form.note,
+        "reason": form.reason,
+        "provider_object": form.provider_object,
+        "token": token,
+        "errors": errors,
+    }
+
+
+def _made(request: DeskRequest, claim_id: UUID, made: Made) -> HttpResponse:
+    words = f"Decision dec_{made.decision_id} "
+    if made.again:
+        messages.info(request, words + "was recorded already; nothing was recorded twice.")
+    else:
+        messages.success(request, words + "is recorded.")
+    return HttpResponseRedirect(reverse("call", args=[claim_id]) + "#decision")
+
+
+@require_POST
+@membership_required
+def undo(request: DeskRequest, claim_id: UUID) -> HttpResponse:
+    """Takes a held decision back. Too late is said, and is no error."""
+    require(request, Ability.WITHDRAW)
+    seen = call_pages.found_call(request, claim_id)
+    text = request.POST.get("decision", "")
+    decision_id = int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
+    if deciding.undo(request.workspace.pk, claim_id, decision_id, request.user.pk):
+        messages.success(request, f"Decision dec_{decision_id} is taken back. Nothing was told.")
+    elif any(made.withdraws == decision_id for made in seen.decisions):
+        messages.info(request, f"Decision dec_{decision_id} was taken back already.")
+    else:
+        messages.error(
+            request, f"Too late: decision dec_{decision_id} is held no more. See its history below."
+        )
+    return HttpResponseRedirect(reverse("call", args=[claim_id]))
+
+
+def stale_page(
+    request: DeskRequest, seen: Call, *, screen: Screen | None, why: str
+) -> HttpResponse:
+    """409: what the person saw beside what is there now. Nothing was recorded."""
+    names = call_pages.names_of(seen)
+    since: list[Line] = []
+    if screen is not None:
+        since = [line_of(event, names) for event in seen.events if event.seq > screen.version]
+    then = [item for item in seen.situation.evidence if screen and item.number <= screen.version]
+    context = {
+        "now": seen.now,
+        "call": seen,
+        "screen": screen,
+        "since": since,
+        "then": then,
+        "why": why,
+        "last": seen.last_decision,
+        "fate": seen.fates.get(seen.last_decision.pk) if seen.last_decision else None,
+        "back": reverse("call", args=[seen.claim.pk]),
+    }
+    return render(request, "reconcile/stale.html", context, status=CONFLICT)

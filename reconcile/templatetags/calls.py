@@ -1,0 +1,126 @@
+"""What only pages about calls need: texts made visible, words for answers and verdicts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django import template
+from django.contrib.auth.models import User
+
+from effects.core.vocabulary import Outcome, SightingWord, Verdict
+from effects.templatetags.desk import STATE_PARTS
+from reconcile import reading
+from reconcile.actions import ActionName
+
+register = template.Library()
+
+SIGHTING_WORDS: Final = {
+    SightingWord.FOUND: "Found",
+    SightingWord.FOUND_MANY: "Found more than once",
+    SightingWord.FOUND_DIFFERENT: "Found, differs",
+    SightingWord.PENDING: "Pending",
+    SightingWord.ABSENT: "Absent",
+    SightingWord.LOOKUP_FAILED: "Look-up failed",
+    SightingWord.MISCONFIGURED: "Look-up set up wrongly",
+    SightingWord.RATE_LIMITED: "Asked to wait",
+    SightingWord.UNMAPPED: "Answer not understood",
+}
+DELAY_WORDS: Final = {
+    "none": "Answers without delay.",
+    "eventual": "May show an effect late.",
+    "unknown": "Nobody says how late it may be.",
+}
+VERDICT_WORDS: Final = {
+    **{str(name.verdict): name.label for name in ActionName if name.verdict is not None},
+    str(Verdict.ALLOW): "A held request may run",
+    str(Verdict.WITHDRAW): "Taken back",
+}
+
+
+@register.filter
+def visible(text: object) -> str:
+    """A text with bidirectional controls and other unseen characters written out."""
+    return reading.visible(str(text))
+
+
+@register.filter
+def sighting_words(word: str) -> str:
+    return SIGHTING_WORDS.get(SightingWord(word), word)
+
+
+@register.filter
+def delay_words(delay_class: str) -> str:
+    return DELAY_WORDS.get(delay_class, "")
+
+
+@register.filter
+def verdict_words(verdict: str) -> str:
+    return VERDICT_WORDS.get(str(verdict), str(verdict))
+
+
+@register.filter
+def short_id(claim_id: UUID | str) -> str:
+    """The end of a claim's id: its beginning is the time, which neighbours share."""
+    return f"call_…{str(claim_id)[-8:]}"
+
+
+@register.filter
+def short_hash(digest: bytes) -> str:
+    text = bytes(digest).hex()
+    return f"{text[:4]}…{text[-4:]}"
+
+
+@register.filter
+def person(user: User | None) -> str:
+    """A person's name; a decision without one was made by a rule."""
+    if user is None:
+        return ""
+    return user.get_full_name() or user.get_username()
+
+
+@register.filter
+def bytes_words(size: int) -> str:
+    """214 B, 1.9 kB, 3.2 MB: powers of ten, as they are read."""
+    if size < 1000:
+        return f"{size} B"
+    if size < 1_000_000:
+        return f"{size / 1000:.1f} kB"
+    return f"{size / 1_000_000:.1f} MB"
+
+
+@register.filter
+def instant(text: Any) -> datetime | None:
+    """An instant that travelled as ISO 8601 text in a sighting's data, or None."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
+@register.filter
+def words(word: str) -> str:
+    """One of the product's words as people read it: `in_force` is "in force"."""
+    return str(word).replace("_", " ")
+
+
+OUTCOME_WORDS: Final = {
+    Outcome.COMPLETED: "it happened",
+    Outcome.NOT_SENT: "not sent",
+    Outcome.REFUSED: "refused",
+    Outcome.REFUSED_STORED: "refused, stored under the key",
+    Outcome.UNKNOWN: "unknown: the answer was lost",
+}
+
+
+@register.filter
+def outcome_words(outcome: str) -> str:
+    return OUTCOME_WORDS[Outcome(outcome)]
+
+
+@register.filter
+def state_style(state: str) -> str:
+    """The class that gives a part the colour of a claim's state."""
+    return STATE_PARTS[state][2]
