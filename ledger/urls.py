@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 
 from ledger.api import api
 from ledger.openapi import PREFIX, docs, openapi_json
 from ledger.refusals import MethodNotAllowed, NoSuchEndpoint, refused
+
+PATH_CHARACTERS_SHOWN_MAX: Final = 200
 
 View = Callable[..., HttpResponse]
 
@@ -31,11 +33,12 @@ def _with_problem_for_wrong_method(view: View) -> View:
 
 
 @csrf_exempt
-def _no_such_endpoint(_request: HttpRequest, rest: str = "") -> HttpResponse:
+def _no_such_endpoint(_request: HttpRequest, rest: str) -> HttpResponse:
+    shown = (
+        rest if len(rest) <= PATH_CHARACTERS_SHOWN_MAX else f"{rest[:PATH_CHARACTERS_SHOWN_MAX]}…"
+    )
     return refused(
-        NoSuchEndpoint(
-            f"The API has nothing at /{PREFIX}{rest}. Its addresses are listed at /api/docs."
-        )
+        NoSuchEndpoint(f"The API has nothing at /{PREFIX}{shown}. Its addresses are at /api/docs.")
     )
 
 
@@ -49,6 +52,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/docs", docs, name="api-docs"),
     path("api/openapi.json", openapi_json, name="openapi-json"),
     path(PREFIX, (_endpoints, _app_name, _namespace)),
-    path(PREFIX, _no_such_endpoint),
-    path(f"{PREFIX}<path:rest>", _no_such_endpoint),
+    # Not `<path:…>`, which a line end does not match: whatever the address, the answer is ours.
+    re_path(rf"^{PREFIX}(?P<rest>[\s\S]*)$", _no_such_endpoint),
 ]
