@@ -27,6 +27,7 @@ class Effect:
     `error` is the exception of the function, `failure` how it was sorted.
     `reported` is false if the attempt's end could not be told to the ledger: its lease will run
     out, the claim becomes unknown there, and the ledger finds out by itself.
+    `nothing_sent` is true if the ledger was away when the call was to be claimed: it was not made.
     """
 
     status: str
@@ -37,6 +38,7 @@ class Effect:
     error: BaseException | None = None
     failure: Failure | None = None
     reported: bool = True
+    nothing_sent: bool = False
 
     @property
     def claim_id(self) -> UUID | None:
@@ -49,8 +51,9 @@ class Effect:
 
     @property
     def may_call_again(self) -> bool:
-        """Whether the same call may be made again: it is proven that nothing happened."""
-        return self.status in {"not_executed", "released", "ledger_unavailable"}
+        """Whether the same call may be made again: it is proven that nothing happened, a person
+        released it, or nothing was asked and so nothing was sent."""
+        return self.status in {"not_executed", "released"} or self.nothing_sent
 
     @property
     def text(self) -> str:

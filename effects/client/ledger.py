@@ -135,7 +135,7 @@ class Ledger:
             answer, asked_at = self._claim(request)
         except LedgerUnavailable as problem:
             told = unavailable(request.tool)
-            return Effect(status=told["status"], for_model=told, error=problem)
+            return Effect(status=told["status"], for_model=told, error=problem, nothing_sent=True)
         if answer.code not in {AnswerCode.GRANTED, AnswerCode.GRANTED_AGAIN}:
             return effect_of(answer)
         assert answer.send_within_seconds is not None, "checked by _usable"

@@ -1,0 +1,365 @@
+"""The client against the real API process and its database."""
+
+import contextlib
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx
+import pytest
+
+from effects.client import (
+    Call,
+    ClaimNotFound,
+    Ledger,
+    NoIdentity,
+    Patience,
+    ScopeMissing,
+    Timeouts,
+    TokenRefused,
+    ToolCall,
+    effect,
+)
+from effects.core.vocabulary import ClaimState, EffectClass, TokenScope, Verdict
+from effects.models import Tool as RegisteredTool
+from effects.models import Workspace
+from ledger import append, auth, queries
+from ledger.append import NewDecision
+from tests.effects.client.scripted_ledger import QUICK
+from tests.effects.faulty_server import (
+    FaultyServer,
+    answers,
+    close_after_reading,
+    closed_port,
+    faulty,
+    read_request,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TURN = ToolCall(conversation="c-1", turn_index=3, call_id="toolu_01WkP9QmXyZ01234")
+
+
+@pytest.fixture
+def shop(live_api: str) -> Workspace:
+    made = Workspace.objects.create(
+        name="Shop", slug="shop", created_at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    RegisteredTool.objects.create(
+        workspace=made,
+        name="send_payment",
+        effect_class=EffectClass.KEYED_WRITE,
+        window_seconds=86_400,
+    )
+    return made
+
+
+def token_of(workspace: Workspace, *scopes: TokenScope) -> str:
+    _, plain = auth.issue(workspace, "an agent", scopes or (TokenScope.CLAIM,), user=None)
+    return plain
+
+
+@pytest.fixture
+def ledger(live_api: str, shop: Workspace) -> Iterator[Ledger]:
+    with Ledger(live_api, token_of(shop), patience=QUICK) as client:
+        yield client
+
+
+class Payments:
+    """A tool that counts how often it really ran."""
+
+    def __init__(self, ledger: Ledger, send=None) -> None:
+        self.runs = 0
+        self.keys: list[str] = []
+        self._lock = threading.Lock()
+        self._send = send
+
+        @effect(ledger, effect_class="keyed_write", object_from="id")
+        def send_payment(call: Call, *, amount: int) -> dict[str, object]:
+            with self._lock:
+                self.runs += 1
+                self.keys.append(call.key)
+            if self._send is not None:
+                self._send(call)
+            return {"id": f"pi_{self.runs}", "amount": amount}
+
+        self.pay = send_payment
+
+
+def decide(workspace: Workspace, claim_id: UUID | None, verdict: Verdict, person) -> None:
+    assert claim_id is not None
+    append.decide(
+        workspace.pk,
+        claim_id,
+        NewDecision(
+            verdict=verdict,
+            claim_version=queries.claim(workspace.pk, claim_id).version,
+            reason="Seen in the bank's list.",
+            user_id=person.pk,
+            hold_seconds=0,
+        ),
+    )
+
+
+@pytest.fixture
+def person(django_user_model):
+    return django_user_model.objects.create_user("ada")
+
+
+# Once
+
+
+def test_a_call_runs_once_and_every_repeat_gets_the_first_result(ledger):
+    payments = Payments(ledger)
+    first = payments.pay(TURN, amount=1200)
+    reissued = ToolCall(conversation="c-1", turn_index=3, call_id="toolu_02AnotherIdentifier")
+    repeats = [payments.pay(at, amount=1200) for at in (TURN, reissued, TURN)]
+    assert payments.runs == 1
+    assert first.status == "completed"
+    assert first.reported
+    for repeat in repeats:
+        assert (repeat.status, repeat.result) == ("completed", first.result)
+        assert repeat.claim_id == first.claim_id
+        assert repeat.for_model["result"] == {"id": "pi_1", "amount": 1200}
+
+
+def test_many_workers_with_one_call_run_it_once(ledger):
+    payments = Payments(ledger)
+    with ThreadPoolExecutor(12) as pool:
+        told = list(pool.map(lambda _: payments.pay(TURN, amount=1200), range(12)))
+    assert payments.runs == 1
+    assert {each.status for each in told} <= {"completed", "in_flight"}
+    assert Counter(each.value is not None for each in told)[True] == 1
+
+
+def test_a_later_turn_is_another_call(ledger):
+    payments = Payments(ledger)
+    payments.pay(TURN, amount=1200)
+    later = payments.pay(ToolCall(conversation="c-1", turn_index=9), amount=1200)
+    assert later.status == "completed"
+    assert payments.runs == 2
+    assert len(set(payments.keys)) == 2
+
+
+# Failures
+
+
+def test_what_was_not_sent_may_be_called_again_under_the_same_key(ledger):
+    port = closed_port()
+
+    def refuse_at_first(_):
+        if payments.runs == 1:
+            httpx.post(f"http://127.0.0.1:{port}")
+
+    payments = Payments(ledger, refuse_at_first)
+    first = payments.pay(TURN, amount=1200)
+    assert (first.status, first.may_call_again) == ("not_executed", True)
+    again = payments.pay(TURN, amount=1200)
+    assert (again.status, again.claim_id) == ("completed", first.claim_id)
+    assert len(payments.keys) == 2
+    assert len(set(payments.keys)) == 1
+
+
+def test_a_stored_refusal_moves_on_to_a_new_key(ledger):
+    body = b'{"error": {"type": "card_error", "code": "card_declined"}}'
+    with faulty(answers(402, body)) as provider:
+
+        def decline_at_first(_):
+            if payments.runs == 1:
+                httpx.post(provider.url, json={}).raise_for_status()
+
+        payments = Payments(ledger, decline_at_first)
+        payments.pay = effect(
+            ledger, effect_class="keyed_write", tool="send_payment", contract="stripe.v1"
+        )(payments.pay._function)  # noqa: SLF001 - the same function under another contract
+        assert payments.pay(TURN, amount=1200).status == "not_executed"
+        assert payments.pay(TURN, amount=1200).status == "completed"
+    assert len(set(payments.keys)) == 2
+
+
+def test_an_unknown_call_is_not_run_again_and_the_decision_comes_back(ledger, shop, person):
+    with faulty(close_after_reading) as provider:
+        payments = Payments(
+            ledger, lambda call: httpx.post(provider.url, json=call.marker_metadata)
+        )
+        lost = payments.pay(TURN, amount=1200)
+        assert (lost.status, lost.reported) == ("unknown", True)
+        assert payments.pay(TURN, amount=1200).status == "unknown"
+    assert payments.runs == 1
+    assert lost.claim_id
+    assert ledger.status(lost.claim_id).status == "unknown"
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ledger.wait, lost.claim_id, 30)
+        decide(shop, lost.claim_id, Verdict.HAPPENED, person)
+        told = waiting.result(timeout=20)
+    assert told.status == "completed"
+    assert told.answer
+    assert told.answer.decision
+    assert told.answer.decision.verdict is Verdict.HAPPENED
+    assert told.for_model["decided"] == "happened"
+    assert payments.pay(TURN, amount=1200).status == "completed"
+    assert payments.runs == 1
+
+
+def test_a_release_lets_the_same_call_run_once_more_under_the_same_key(ledger, shop, person):
+    def lose_at_first(_):
+        if payments.runs == 1:
+            raise TimeoutError
+
+    payments = Payments(ledger, lose_at_first)
+    lost = payments.pay(TURN, amount=1200)
+    decide(shop, lost.claim_id, Verdict.RELEASE_SAME, person)
+    assert lost.claim_id
+    released = ledger.wait(lost.claim_id, 10)
+    assert (released.status, released.may_call_again) == ("released", True)
+    done = payments.pay(TURN, amount=1200)
+    assert payments.runs == 2
+    assert len(set(payments.keys)) == 1
+    # The first attempt's truth is still open, so the model may yet be told of a second effect.
+    assert done.status == "completed"
+
+
+def test_a_stopped_call_stays_stopped(ledger, shop, person):
+    def lose(_):
+        raise TimeoutError
+
+    payments = Payments(ledger, lose)
+    lost = payments.pay(TURN, amount=1200)
+    decide(shop, lost.claim_id, Verdict.CLOSE, person)
+    told = payments.pay(TURN, amount=1200)
+    assert (told.status, payments.runs) == ("closed", 1)
+    assert told.for_model["next_step"].startswith("Outcome unknown, do not retry.")
+
+
+# Lost answers
+
+
+class Proxy:
+    """Passes requests on to the API, and drops the answers to those that `drops` names."""
+
+    def __init__(self, target: str, *drops: str) -> None:
+        parts = urlsplit(target)
+        self._target = (parts.hostname or "", parts.port or 80)
+        self._drops = list(drops)
+
+    def __call__(self, server: FaultyServer, connection: socket.socket) -> None:
+        while raw := read_request(connection):
+            word = raw.split(b" ")[1].decode().rsplit("/", 1)[-1]
+            answer = self._passed_on(raw)
+            if word in self._drops:
+                self._drops.remove(word)
+                return  # The answer exists, the record is committed, and nobody hears of it.
+            connection.sendall(answer)
+
+    def _passed_on(self, raw: bytes) -> bytes:
+        closing = raw.replace(b"\r\nConnection: keep-alive", b"\r\nConnection: close")
+        with socket.create_connection(self._target, timeout=10) as onward:
+            onward.sendall(closing)
+            return b"".join(iter(lambda: onward.recv(65_536), b""))
+
+
+@contextlib.contextmanager
+def behind_a_proxy(live_api: str, shop: Workspace, *drops: str) -> Iterator[Ledger]:
+    with (
+        faulty(Proxy(live_api, *drops)) as proxy,
+        Ledger(
+            proxy.url, token_of(shop), patience=QUICK, timeouts=Timeouts(answer_seconds=5)
+        ) as ledger,
+    ):
+        yield ledger
+
+
+def test_a_grant_whose_answer_was_lost_is_given_again_and_runs_once(live_api, shop):
+    with behind_a_proxy(live_api, shop, "claims") as ledger:
+        payments = Payments(ledger)
+        told = payments.pay(TURN, amount=1200)
+    assert (told.status, payments.runs) == ("completed", 1)
+    assert told.claim_id
+    assert queries.claim(shop.pk, told.claim_id).fence == 1, "no second attempt was made of it"
+
+
+def test_a_report_whose_answer_was_lost_is_one_fact(live_api, shop):
+    with behind_a_proxy(live_api, shop, "complete", "complete") as ledger:
+        told = Payments(ledger).pay(TURN, amount=1200)
+    assert (told.status, told.reported) == ("completed", True)
+    assert told.claim_id
+    assert queries.claim(shop.pk, told.claim_id).state == ClaimState.COMPLETED
+
+
+def test_a_grant_that_stays_lost_sends_nothing_and_grants_nobody_else(live_api, shop):
+    with behind_a_proxy(live_api, shop, "claims", "claims", "claims") as ledger:
+        payments = Payments(ledger)
+        assert payments.pay(TURN, amount=1200).status == "ledger_unavailable"
+        assert payments.pay(TURN, amount=1200).status == "in_flight"
+    assert payments.runs == 0
+
+
+def test_a_report_that_never_arrives_leaves_the_claim_in_flight(live_api, shop):
+    patience = Patience(report_tries_max=2, pause_seconds_first=0.01)
+    with (
+        faulty(Proxy(live_api, "complete", "complete")) as proxy,
+        Ledger(proxy.url, token_of(shop), patience=patience) as ledger,
+    ):
+        told = Payments(ledger).pay(TURN, amount=1200)
+        assert (told.status, told.reported) == ("completed", False)
+        assert told.result == {"id": "pi_1", "amount": 1200}
+
+
+# Small words
+
+
+def test_a_heartbeat_and_a_hint_reach_the_ledger(ledger, shop):
+    heard: list[bool] = []
+
+    def beat(call):
+        heard.append(call.heartbeat())
+        call.sent()
+
+    told = Payments(ledger, beat).pay(TURN, amount=1200)
+    assert heard == [True]
+    assert told.status == "completed"
+
+
+def test_a_claim_is_found_by_the_key_that_was_forwarded_and_by_its_marker(ledger):
+    payments = Payments(ledger)
+    done = payments.pay(TURN, amount=1200)
+    assert ledger.status(payments.keys[0]).claim_id == done.claim_id
+    with ledger.attempt("send_payment", '{"amount": 7}', ToolCall(caller_key="a/b ?&c")) as call:
+        call.complete({"id": "pi_7"})
+    assert ledger.status(call.marker).result == {"id": "pi_7"}
+    assert ledger.status("a/b ?&c").result == {"id": "pi_7"}
+
+
+# Who may ask
+
+
+def test_a_wrong_question_is_an_error(ledger, live_api, shop):
+    payments = Payments(ledger)
+    with pytest.raises(NoIdentity):
+        payments.pay(ToolCall(), amount=1)
+    with pytest.raises(ClaimNotFound):
+        ledger.status("nobody's key")
+    with Ledger(live_api, "cf_00000000_nothing") as stranger, pytest.raises(TokenRefused):
+        Payments(stranger).pay(TURN, amount=1)
+    with (
+        Ledger(live_api, token_of(shop, TokenScope.READ)) as reader,
+        pytest.raises(ScopeMissing),
+    ):
+        Payments(reader).pay(TURN, amount=1)
+    assert payments.runs == 0
+
+
+def test_another_workspaces_claim_is_nobodys(ledger, live_api):
+    done = Payments(ledger).pay(TURN, amount=1200)
+    other = Workspace.objects.create(
+        name="Neighbour", slug="neighbour", created_at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    assert done.claim_id
+    with Ledger(live_api, token_of(other)) as neighbour, pytest.raises(ClaimNotFound):
+        neighbour.status(done.claim_id)
