@@ -276,7 +276,7 @@ def _pretty(value: Any) -> str:
 
 
 def _number(text: str | None, *, default: int) -> int:
-    usable = text is not None and text.isascii() and text.isdigit() and len(text) < 10
+    usable = text is not None and text.isascii() and text.isdigit() and len(text) < 12
     return int(text) if text is not None and usable else default
 
 
