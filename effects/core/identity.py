@@ -16,7 +16,6 @@ claims that are already stored must still be found.
 
 import hashlib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -157,14 +156,16 @@ def digest(identity: str, *parts: Part, size: int = IDENTITY_BYTES) -> bytes:
     are ever the same input: neither by moving a character from one part to the next, nor by
     writing "7" for 7 or "" for null.
     """
-    return hashlib.sha256(b"".join(_encoded((RECIPES[identity], *parts)))).digest()[:size]
+    written = b"".join(map(_encoded, (RECIPES[identity], *parts)))
+    return hashlib.sha256(written).digest()[:size]
 
 
-def _encoded(parts: Iterable[Part]) -> Iterable[bytes]:
-    for part in parts:
-        letter = b"n" if part is None else b"s" if isinstance(part, str) else b"i"
-        content = b"" if part is None else str(part).encode()
-        yield len(content).to_bytes(4, "big") + letter + content
+def _encoded(part: Part) -> bytes:
+    if part is None:
+        return b"\x00\x00\x00\x00n"
+    content = str(part).encode()
+    letter = b"s" if isinstance(part, str) else b"i"
+    return len(content).to_bytes(4, "big") + letter + content
 
 
 def _business(facts: CallFacts, arguments: dict[str, Value]) -> bytes | None:
