@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, Page
 
+STEP_MILLISECONDS = 8000
+"""Longest wait for one step of a test; a page of ours takes a small part of it."""
+
 
 @dataclass(slots=True)
 class Heard:
@@ -24,6 +27,7 @@ def heard() -> Heard:
 def page(browser: Browser, live_desk: str, heard: Heard) -> Iterator[Page]:
     """A page at the real desk. A breach of the content policy or a script error fails the test."""
     context = browser.new_context(base_url=live_desk, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(STEP_MILLISECONDS)
     opened = context.new_page()
     opened.on("console", lambda message: _listen(heard, message.type, message.text))
     opened.on("pageerror", lambda error: heard.errors.append(str(error)))
