@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
 from effects.client.clock import elapsed_clock_seconds
@@ -26,7 +27,9 @@ from effects.core.vocabulary import ClaimState, Outcome
 
 __all__ = ["Call"]
 
-logger = logging.getLogger("counterfoil")
+UNAUTHORISED: Final = 401
+
+Answered = TypeVar("Answered")
 
 
 class Call:
@@ -123,6 +126,25 @@ class Call:
         except LedgerProblem:
             return True
         return answer.word == "ok"
+
+    def with_one_refresh(
+        self, send: Callable[[], Answered], refresh: Callable[[], object]
+    ) -> Answered:
+        """Sends, and once more after `refresh` if the provider refused the credentials of a first
+        request (401): that answer proves that nothing was done, so a second request is safe. It
+        happens once; whatever the second request meets is raised. Checks the time before each."""
+        self.check_send()
+        try:
+            return send()
+        except Exception as error:
+            failure = classify_exception(error, contract=self._contract, outside=self._outside)
+            if failure.outcome is not Outcome.REFUSED or failure.http_status != UNAUTHORISED:
+                raise
+        # Outside the handler: the first exception is no part of what the second request meets.
+        self._checks_passed -= 1
+        refresh()
+        self.check_send()
+        return send()
 
     # How it ended
 
@@ -228,16 +250,7 @@ class Call:
 
 
 def _doubted(failure: Failure, why: str) -> Failure:
-    return Failure(
-        outcome=Outcome.UNKNOWN,
-        why=why,
-        error=failure.error,
-        http_status=failure.http_status,
-        provider_code=failure.provider_code,
-        request_id=failure.request_id,
-        replayed=failure.replayed,
-        retry_after_seconds=failure.retry_after_seconds,
-    )
+    return replace(failure, outcome=Outcome.UNKNOWN, why=why)
 
 
 Proof = Literal[Outcome.NOT_SENT, Outcome.REFUSED, Outcome.REFUSED_STORED]

@@ -33,6 +33,7 @@ from tests.effects.faulty_server import (
     close_after_reading,
     closed_port,
     faulty,
+    in_turn,
     reset_after_reading,
     stall,
 )
@@ -549,6 +550,47 @@ def test_what_the_ledger_makes_of_a_report_is_what_the_model_is_told(payment, sc
     told = payment(TURN, amount=1200)
     assert (told.status, told.happened) == ("conflicted", False)
     assert told.value["amount"] == 1200
+
+
+# One refresh
+
+
+def refreshing(ledger: Ledger, url: str) -> tuple[Tool, list[str]]:
+    """A tool that sends with the newest of its tokens, and the tokens that it made."""
+    tokens = ["old"]
+
+    @effect(ledger, effect_class="keyed_write", tool="send_payment")
+    def send_payment(call: Call) -> object:
+        def send() -> object:
+            headers = {"authorization": f"Bearer {tokens[-1]}"}
+            return httpx.post(url, headers=headers, timeout=1).raise_for_status().json()
+
+        return call.with_one_refresh(send, lambda: tokens.append("new"))
+
+    return send_payment, tokens
+
+
+@pytest.mark.parametrize(
+    ("behaviours", "requests", "status"),
+    [
+        pytest.param([answers(200)], 1, "completed", id="accepted at once"),
+        pytest.param([answers(401), answers(200)], 2, "completed", id="accepted after a refresh"),
+        pytest.param([answers(401)], 2, "not_executed", id="refused twice, then no more"),
+        pytest.param([answers(401), answers(500)], 2, "unknown", id="lost after a refresh"),
+        pytest.param([answers(401), close_after_reading], 2, "unknown", id="cut after a refresh"),
+        pytest.param([answers(403)], 1, "not_executed", id="not allowed: no refresh helps"),
+        pytest.param([answers(500)], 1, "unknown", id="lost at once: no second request"),
+        pytest.param([close_after_reading], 1, "unknown", id="cut at once: no second request"),
+    ],
+)
+def test_refused_credentials_are_refreshed_once_and_then_judged_again(
+    ledger, behaviours, requests, status
+):
+    with faulty(in_turn(*behaviours)) as provider:
+        send, tokens = refreshing(ledger, provider.url)
+        assert send(TURN).status == status
+        assert len(provider.requests) == requests
+    assert len(tokens) == requests
 
 
 # Hints
