@@ -164,6 +164,11 @@ begin
   elsif c.state <> 'in_flight' then
     insert into ledger_due (claim_id, why, workspace_id, at, since)
     values (c.id, 'lookup', c.workspace_id, ledger_clock(), ledger_clock())
-    on conflict (claim_id, why) do nothing;
+    -- An attempt that has just ended is asked about soon, whatever was planned for earlier ones.
+    on conflict (claim_id, why) do update
+      set at = excluded.at, since = excluded.since, tries = 0
+      where ledger_due.at > excluded.at and (
+        select e.kind in ('reported', 'lapsed', 'release_lapsed', 'absence_lapsed', 'decided')
+        from ledger_event e where e.claim_id = c.id and e.seq = c.version);
   end if;
 end $$;

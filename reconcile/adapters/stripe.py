@@ -43,6 +43,8 @@ LOOK_SECONDS_MAX: Final = 60.0
 OBJECTS_BY_EVENT_MAX: Final = 5
 """Most objects that one key's events may lead to before the rest is left to a person."""
 
+CLOCK_DIFFERENCE_NOTICED: Final = timedelta(seconds=CLOCK_SKEW_SECONDS / 2)
+"""The interval is wide enough for less than this; for more it begins anew, and earlier."""
 ACCOUNT_SECONDS: Final = 600.0
 """How long a process remembers which account a secret belongs to."""
 _ACCOUNTS: Final[dict[tuple[str, str], tuple[str, float]]] = {}
@@ -174,7 +176,7 @@ class _Search:
         service = self.kind.service(client)
         first = self._page(service, after=None)
         earlier = self._since_by_their_clock()
-        if earlier < self.since:
+        if self.since - earlier > CLOCK_DIFFERENCE_NOTICED:
             # Their clock is behind ours: what we date after `since`, they may date before it.
             self.since = earlier
             first = self._page(service, after=None)

@@ -320,6 +320,40 @@ def test_an_address_that_is_not_allowed_is_not_asked(
 # The plan
 
 
+def test_an_attempt_that_has_just_ended_is_asked_about_soon_whatever_was_planned(
+    shop: Shop,
+) -> None:
+    asked = {"conversation": "one", "call_id": "call_of_one_conversation", "arguments": "{}"}
+    first = shop.claim(shop.charge, **asked)
+    claim_id = shop.unknown(first)
+    append.take_due_lookups(10, 60)
+    append.schedule_lookup(claim_id, None)
+    shop.past(LEASE_SECONDS + WORKING_SECONDS + 1)
+    assert shop.look(claim_id).state is ClaimState.NOT_EXECUTED
+
+    second = shop.claim(shop.charge, **asked)
+    assert (second.claim_id, second.fence) == (claim_id, 2)
+    shop.unknown(second)
+
+    (due,) = append.take_due_lookups(10, 60)
+    assert (due.claim_id, due.tries) == (claim_id, 1)
+
+
+def test_giving_up_on_one_attempt_does_not_give_up_on_the_next(shop: Shop) -> None:
+    asked = {"conversation": "one", "call_id": "call_of_one_conversation", "arguments": "{}"}
+    answer = shop.claim(shop.charge, **asked)
+    claim_id = id_of(answer)
+    shop.past(LEASE_SECONDS + WORKING_SECONDS + 1)
+    assert shop.look(claim_id).state is ClaimState.NOT_EXECUTED
+    append.schedule_lookup(claim_id, None)
+    again = shop.claim(shop.charge, **asked)
+
+    shop.unknown(again)
+
+    (due,) = append.take_due_lookups(10, 60)
+    assert (due.claim_id, due.tries) == (claim_id, 1)
+
+
 def test_a_claim_that_nobody_can_settle_is_asked_about_until_the_horizon_and_stays_unknown(
     shop: Shop,
 ) -> None:

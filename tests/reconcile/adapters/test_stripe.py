@@ -245,6 +245,13 @@ def test_a_provider_whose_clock_is_behind_ours_is_read_from_earlier_on(
     assert look.word is SightingWord.FOUND
 
 
+def test_a_clock_that_is_a_second_behind_costs_no_second_reading(customer: Customer) -> None:
+    look_for_payment_intent(a_probe(customer.url))
+
+    asked = [one["operation"] for one in customer.control("GET", "/requests")["requests"]]
+    assert asked == ["payment_intents.list"]
+
+
 @pytest.mark.parametrize(
     ("status", "word", "partly"),
     [
