@@ -35,5 +35,3 @@ left join lateral (
 where g.kind = 'granted';
 
 alter table ledger_claim set (fillfactor = 80);
-insert into ledger_watermark (name, claim_id)
-values ('leases', '00000000-0000-7000-8000-000000000000');

@@ -6,6 +6,9 @@ declare
   mark uuid;
   horizon uuid := uuidv7(interval '-15 seconds');
 begin
+  insert into ledger_watermark (name, claim_id)
+  select 'leases', '00000000-0000-7000-8000-000000000000'
+  where not exists (select from ledger_watermark where name = 'leases') on conflict do nothing;
   select claim_id into mark from ledger_watermark where name = 'leases' for update skip locked;
   if not found then
     return;  -- somebody else is sweeping

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection
 
 PROCESSES = 2
 HISTORIES = 2_000
 HISTORIES_SLOW = 20_000
 
 
-def simulate(histories: int) -> list[dict[str, Any]]:
+def simulate(histories: int, environment: dict[str, str]) -> list[dict[str, Any]]:
     """What each process says; each has its own seeds and its own connection."""
-    database = connection.settings_dict
-    url = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
-    environment = {
-        **os.environ,
-        "DATABASE_URL": url,
-        "DJANGO_SETTINGS_MODULE": "effects.settings",
-        "COUNTERFOIL_SECRET_KEY": settings.SECRET_KEY,
-    }
     share = histories // PROCESSES
     running = [
         subprocess.Popen(
@@ -52,8 +42,8 @@ def complain(said: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def check(histories: int) -> None:
-    said = simulate(histories)
+def check(histories: int, environment: dict[str, str]) -> None:
+    said = simulate(histories, environment)
     assert sum(summary["histories"] for summary in said) == histories
     assert not any(summary["bad"] for summary in said), complain(said)
     # A simulator that no longer reaches the interesting places would pass just as well.
@@ -63,12 +53,12 @@ def check(histories: int) -> None:
     assert compared > histories * 3
 
 
-@pytest.mark.django_db(transaction=True)
-def test_the_ledger_answers_as_the_law_does_and_no_history_ends_badly() -> None:
-    check(HISTORIES)
+def test_the_ledger_answers_as_the_law_does_and_no_history_ends_badly(
+    process_env: dict[str, str],
+) -> None:
+    check(HISTORIES, process_env)
 
 
 @pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-def test_ten_times_as_many_histories_end_as_well() -> None:
-    check(HISTORIES_SLOW)
+def test_ten_times_as_many_histories_end_as_well(process_env: dict[str, str]) -> None:
+    check(HISTORIES_SLOW, process_env)
