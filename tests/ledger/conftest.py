@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
@@ -73,7 +74,7 @@ def stranger(hire: Callable[..., Agent], neighbour: Workspace) -> Agent:
 
 
 @pytest.fixture
-def person(django_user_model):
+def person(django_user_model: type[User]) -> User:
     return django_user_model.objects.create_user("ada")
 
 

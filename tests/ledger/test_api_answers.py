@@ -1,41 +1,47 @@
 """What an agent is told: every code of the table, with its status and the answer inside."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
 
 from effects.core.messages import Unknown
 from effects.core.vocabulary import AnswerCode, Outcome, Verdict
-from effects.models import Tool
+from effects.models import Tool, Workspace
 from ledger import append, queries
 from ledger.append import NewDecision
 from ledger.refusals import ANSWER_STATUS, NOT_GRANTED
-from tests.support.agents import asked
+from tests.support.agents import Agent, Answer, asked
 
 pytestmark = pytest.mark.django_db
 
 LATER = {"turn_index": 7, "call_id": "call_bbbbbbbbbbbbbbbbbbbbbbbb", "response_id": "response-2"}
 
 
-def completed(agent, **changes):
+def completed(agent: Agent, **changes: Any) -> dict[str, Any]:
     claim = agent.claim(**changes).claim
     answer = agent.post(
         f"claims/{claim['claim_id']}/complete",
         {"fence": claim["fence"], "result": '{"id": "re_1"}', "provider_object": "re_1"},
     )
     assert answer.status == 200, answer.body
-    return answer.claim
+    told: dict[str, Any] = answer.claim
+    return told
 
 
-def lost(agent, **changes):
+def lost(agent: Agent, **changes: Any) -> dict[str, Any]:
     """A claim whose outcome nobody knows."""
     claim = agent.claim(**changes).claim
     answer = agent.post(f"claims/{claim['claim_id']}/unknown", {"fence": claim["fence"]})
     assert answer.status == 200, answer.body
-    return answer.claim
+    told: dict[str, Any] = answer.claim
+    return told
 
 
-def decide(shop, claim, verdict, person, *, hold_seconds=0):
+def decide(
+    shop: Workspace, claim: dict[str, Any], verdict: Verdict, person: User, *, hold_seconds: int = 0
+) -> None:
     claim_id = UUID(claim["claim_id"])
     decision = NewDecision(
         verdict=verdict,
@@ -47,7 +53,7 @@ def decide(shop, claim, verdict, person, *, hold_seconds=0):
     append.decide(shop.pk, claim_id, decision)
 
 
-def refused_answer(answer, code):
+def refused_answer(answer: Answer, code: str) -> dict[str, Any]:
     """The problem document of a claim that was not granted."""
     assert answer.code == code, answer.body
     assert answer.status == ANSWER_STATUS[AnswerCode(code)]
@@ -58,7 +64,8 @@ def refused_answer(answer, code):
     assert answer.claim["code"] == code
     assert answer.claim["for_model"]["status"]
     assert not {"key", "marker", "send_within_seconds"} & answer.claim.keys(), "permits no send"
-    return answer.claim
+    told: dict[str, Any] = answer.claim
+    return told
 
 
 # One test for each word
@@ -332,6 +339,7 @@ def test_a_report_keeps_its_text_where_the_database_could_not(agent, shop):
 
     assert answer.status == 200
     event = queries.events(queries.claim(shop.pk, UUID(claim["claim_id"])))[-1]
+    assert event.data is not None
     assert event.data["error"] == "read \N{SYMBOL FOR NULL} bytes"
 
 

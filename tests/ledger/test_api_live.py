@@ -9,16 +9,19 @@ from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from effects.core.messages import ClaimRequest, Complete, Unknown
 from effects.core.vocabulary import Outcome, Verdict
+from effects.models import Workspace
 from ledger import append, auth, queries
 from ledger.append import NewDecision
 from ledger.models import Claim, Event
 from tests import settings as test_settings
+from tests.ledger.conftest import EVERYTHING
 from tests.support import stack
 from tests.support.agents import Agent, asked, through
 from tests.support.cut import line_to
@@ -29,11 +32,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def remote(live_api, shop, refund):
     """An agent that speaks to a real process."""
-    _, plain = auth.issue(shop, "remote", ["claim", "read"], user=None)
+    _, plain = auth.issue(shop, "remote", EVERYTHING, user=None)
     return Agent(token=plain, send=through(live_api))
 
 
-def decide_at_once(shop, claim_id, verdict, person):
+def decide_at_once(shop: Workspace, claim_id: str, verdict: Verdict, person: User) -> None:
     claim = queries.claim(shop.pk, UUID(claim_id))
     decision = NewDecision(
         verdict=verdict,
@@ -161,14 +164,15 @@ def test_waiting_agents_hold_no_connection_and_do_not_stop_a_claim(remote, shop)
     assert during <= before - 20, "all but a few threads gave theirs back"
 
 
-def connections():
+def connections() -> tuple[int, int]:
     """How many connections to the database there are, and how many sit in a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), count(*) FILTER (WHERE state LIKE 'idle in transaction%')"
             " FROM pg_stat_activity WHERE datname = current_database()"
         )
-        return cursor.fetchone()
+        every, idle = cursor.fetchone()
+    return every, idle
 
 
 def test_one_waiter_too_many_is_answered_at_once_and_told_when_to_come_back(remote):
@@ -201,7 +205,7 @@ def door_on_a_line(process_env):
 def fragile(door_on_a_line, shop, refund):
     """An agent that speaks to that process, and the line."""
     url, line = door_on_a_line
-    _, plain = auth.issue(shop, "remote", ["claim", "read"], user=None)
+    _, plain = auth.issue(shop, "remote", EVERYTHING, user=None)
     yield Agent(token=plain, send=through(url)), line
     line.mend()
 
@@ -242,7 +246,7 @@ def test_a_database_lost_while_an_agent_waits_is_told_to_it(fragile):
 # Hostile bodies
 
 
-def _bodies():
+def _bodies() -> st.SearchStrategy[bytes]:
     anything = st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

@@ -1,6 +1,7 @@
 """What the API refuses: each with its status, its code, and a sentence that helps."""
 
 import json
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -9,12 +10,12 @@ from effects.core.canonical import ARGUMENTS_BYTES_MAX
 from effects.core.vocabulary import TokenScope
 from ledger.models import Claim
 from ledger.reading import CLAIM_BODY_BYTES_MAX, REPORT_BODY_BYTES_MAX
-from tests.support.agents import Agent, asked, in_process
+from tests.support.agents import Agent, Answer, asked, in_process
 
 pytestmark = pytest.mark.django_db
 
 
-def problem(answer, status, code):
+def problem(answer: Answer, status: int, code: str) -> Any:
     assert (answer.status, answer.code) == (status, code), answer.body
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert answer.json["status"] == status

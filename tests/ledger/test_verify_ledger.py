@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,7 @@ from django.db import connection
 
 from effects.core.messages import ClaimRequest, Complete, Fail, Unknown
 from effects.core.vocabulary import Outcome, SightingWord, Verdict
+from effects.models import Workspace
 from ledger import append, claiming, queries
 from ledger.append import NewDecision, Observation
 from ledger.management.verification import functions_as_written, links
@@ -24,7 +26,7 @@ def verify(*arguments: str) -> tuple[bool, dict[str, list[dict[str, str]]]]:
     out = io.StringIO()
     try:
         call_command("verify_ledger", "--json", *arguments, stdout=out)
-        exit_code = 0
+        exit_code: object = 0
     except SystemExit as leaving:
         exit_code = leaving.code
     told = json.loads(out.getvalue())
@@ -37,7 +39,7 @@ def verify(*arguments: str) -> tuple[bool, dict[str, list[dict[str, str]]]]:
     }
 
 
-def claim(workspace, **changes) -> UUID:
+def claim(workspace: Workspace, **changes: Any) -> UUID:
     answer = claiming.claim(
         workspace.pk, ClaimRequest.model_validate_json(json.dumps(asked(**changes)))
     )

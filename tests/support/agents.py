@@ -14,10 +14,10 @@ CONVERSATION = "conversation-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One HTTP answer. `json` is None where the body is not JSON."""
+    """One HTTP answer. `headers` are found in any case; `json` is None where the body is not."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Any
     body: bytes
 
     @property
