@@ -128,7 +128,7 @@ def test_tabs_figures_and_filters_are_addresses(desk: Page, full: Workspace) -> 
 def test_an_empty_list_says_what_that_means(desk: Page, address: str, says: str) -> None:
     desk.goto(address)
     expect(desk.get_by_role("heading", name=says)).to_be_visible()
-    keep_picture(desk, f"empty-{says.split()[0]}-{says.split()[1]}")
+    keep_picture(desk, f"empty-{says.replace(' ', '-')}")
     assert faults_in_every_look(desk) == {}
 
 
