@@ -35,7 +35,7 @@ class SeenScheduler(PersistentScheduler):
         sent = super().apply_async(entry, *args, **kwargs)
         if entry.task == "effects.tasks.tick":
             # Imported late: Celery names this module before Django's apps are loaded.
-            from effects.heartbeats import BEAT, mark_seen  # noqa: PLC0415
+            from effects.heartbeats import BEAT, mark_seen  # noqa: PLC0415 - as it says above.
 
             mark_seen(BEAT)
         return sent

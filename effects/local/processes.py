@@ -96,6 +96,8 @@ def run_to_end(program: Program, *, seconds_max: float) -> str:
         output = process.communicate(timeout=seconds_max)[0].decode(errors="replace")
     except subprocess.TimeoutExpired:
         stop(process, program)
+        if process.stdout is not None:
+            process.stdout.close()
         raise NotStarted(f"{program.name} took longer than {seconds_max} s") from None
     finally:
         if lifeline is not None:

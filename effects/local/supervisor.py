@@ -225,6 +225,9 @@ class Supervisor:
         for group in reversed(self._groups):
             running = [child for child in group if child.process.poll() is None]
             self._stop_group(running)
+            for child in group:
+                self._drain(child)
+                _cut_lifeline(child.process)
 
     def _stop_group(self, running: list[_Child]) -> None:
         asked_at = time.monotonic()
@@ -242,8 +245,6 @@ class Supervisor:
             impatient_from = max(impatient_from, self._stop_requests + 1)
             for child in [child for child in running if child.process.poll() is not None]:
                 running.remove(child)
-                self._drain(child)
-                _cut_lifeline(child.process)
                 self._say("counterfoil", f"{child.program.name} stopped in {seconds:.1f} s")
 
 

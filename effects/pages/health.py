@@ -7,6 +7,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
+from kombu.exceptions import OperationalError
 
 from effects.celery import app
 from effects.heartbeats import BEAT, LATELY_SECONDS, WORKER, seconds_since_seen
@@ -63,11 +64,11 @@ def _missing_migrations() -> int:
 
 
 def _broker() -> None:
-    with app.connection_for_write(connect_timeout=BROKER_SECONDS_MAX) as broker:
-        try:
+    try:
+        with app.connection_for_write(connect_timeout=BROKER_SECONDS_MAX) as broker:
             broker.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_SECONDS_MAX)
-        except broker.connection_errors:
-            raise NotReady("the broker does not answer") from None
+    except OperationalError:  # Whatever the broker's own library raises, kombu wraps in this.
+        raise NotReady("the broker does not answer") from None
 
 
 def _seen_lately(name: str) -> Callable[[], None]:
