@@ -236,7 +236,7 @@ SELECT format('{link.table}.{link.column} = %s', c.{link.column}),
   FROM {link.table} c LEFT JOIN {link.parent} p ON p.{link.parent_key} = c.{link.column}
  WHERE c.{link.column} IS NOT NULL AND (p.{link.parent_key} IS NULL{elsewhere})
  LIMIT 1000
-"""  # noqa: S608
+"""  # noqa: S608 - see above
 
 
 # The functions in the database against the files that made them
