@@ -165,13 +165,12 @@ def read_figures(workspace_id: int, now: datetime) -> Figures:
 
 
 def _sums(rows: list[dict[str, Any]], column: str) -> tuple[Money, ...]:
-    """One sum a currency, the largest figure first; currencies are never added up."""
-    sums = [
+    """One sum a currency, the one with the most calls first; currencies are never added up."""
+    return tuple(
         Money(amount=row[column].normalize(), currency=row["currency"], places=row["places"])
-        for row in rows
+        for row in sorted(rows, key=lambda row: -row[View.OPEN])
         if row["currency"] and row[column]
-    ]
-    return tuple(sorted(sums, key=lambda money: -money.amount))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -253,21 +253,22 @@ def _unknown_words(situation: Situation) -> tuple[str, tuple[Evidence, ...]]:
             "still has to decide, because a worker may be able to send."
         )
         return words, absences
-    if len(_said(items)) > 1:
-        return f"The answers of {situation.provider} do not agree.", items[:3]
-    newest = items[0]
+    telling = tuple(item for item in items if item.word not in _SILENT)
+    if len({item.word for item in telling}) > 1:
+        return f"The answers of {situation.provider} do not agree.", telling[:3]
+    newest = (telling or items)[0]
     return f"{_capital(situation.provider)}: {_word(newest)}", (newest,)
 
 
-def _said(items: tuple[Evidence, ...]) -> set[SightingWord]:
-    """The different things that answers said, leaving out those that say nothing."""
-    silent = {
+_SILENT = frozenset(
+    {
         SightingWord.LOOKUP_FAILED,
         SightingWord.MISCONFIGURED,
         SightingWord.RATE_LIMITED,
         SightingWord.UNMAPPED,
     }
-    return {item.word for item in items} - silent
+)
+"""Answers that say nothing in either direction; one of them hides no older one that does."""
 
 
 def _word(item: Evidence) -> str:  # noqa: C901, PLR0911 - one line a word

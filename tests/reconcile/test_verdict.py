@@ -65,6 +65,14 @@ def attempt(outcome, fence=1, **more):
             id="unknown, answers disagree",
         ),
         pytest.param(
+            a_situation(
+                evidence=(evidence(SightingWord.LOOKUP_FAILED, 4), evidence(SightingWord.PENDING))
+            ),
+            "Stripe: it is still working on it.",
+            words.TELL_UNKNOWN,
+            id="unknown, a failed look-up hides no older answer",
+        ),
+        pytest.param(
             a_situation(attempts=(attempt(None),)),
             "The worker never said how it ended, and its lease is over.",
             words.TELL_UNKNOWN,
