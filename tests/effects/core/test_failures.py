@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -340,11 +341,16 @@ def closing_after(*behaviours: Behaviour, send: Callable[[str], object]) -> Fail
     """Runs `send` against a server that goes away after its last behaviour."""
 
     def last(server, connection):
+        # Closing alone would leave the socket listening as long as somebody waits in accept.
+        server.listener.shutdown(socket.SHUT_RDWR)
         server.listener.close()
         behaviours[-1](server, connection)
 
     with faulty(in_turn(*behaviours[:-1], last)) as server:
-        return failure_of(lambda: send(server.url))
+        failure = failure_of(lambda: send(server.url))
+    assert "Connection refused" in failure.error
+    assert "earlier request" in failure.why
+    return failure
 
 
 def test_the_stripe_sdk_that_repeated_proves_nothing_by_its_last_refused_connection():
