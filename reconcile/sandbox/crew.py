@@ -49,9 +49,15 @@ class Delivery:
 
     def await_end(self) -> None:
         """Listen until the worker is gone, and collect it."""
-        self.listen(lambda: False)
-        self.process.join()
-        self.pipe.close()
+        if not self.pipe.closed:
+            self.listen(lambda: False)
+            self.process.join()
+            self.pipe.close()
+
+    def await_end_within(self, seconds: float) -> None:
+        """Listen until the worker says that it has ended, is gone, or the time is over."""
+        until = time.monotonic() + seconds
+        self.listen(lambda: self.reached(Stage.ENDED) or time.monotonic() >= until)
 
     def wake(self) -> None:
         """Let a frozen worker go on."""
@@ -81,13 +87,6 @@ def deliver(world: World, job: Job) -> Delivery:
     process.start()
     theirs.close()
     return Delivery(job=job, process=process, pipe=ours)
-
-
-def end(delivery: Delivery) -> None:
-    """End a worker at once, frozen or not."""
-    delivery.process.kill()
-    delivery.process.join()
-    delivery.pipe.close()
 
 
 def pause(seconds: float) -> None:

@@ -1,0 +1,114 @@
+"""`manage.py sandbox`: a provider that misbehaves, agents that meet it, and the account of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any, override
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from effects.local.ports import LOOPBACK
+from effects.models import Workspace
+from reconcile.sandbox import reading, scoreboard, storm
+from reconcile.sandbox.provider import __main__ as provider
+from reconcile.sandbox.seed import WORKSPACE_SLUG, seed
+from reconcile.sandbox.tools import DEMO_BOUNDS
+
+PROVIDER_FOLDER = "sandbox"
+"""Inside the data folder: the provider's journal and its truth."""
+
+
+class Command(BaseCommand):
+    help = "The sandbox: seed, provider, agents, status, storm."
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        verbs.add_parser("seed", help="the demo's workspace, people, tools and token")
+        served = verbs.add_parser("provider", help="serve the provider until it is stopped")
+        served.add_argument("--port", type=int, default=settings.COUNTERFOIL_SANDBOX_PORT)
+        verbs.add_parser("agents", help="real agents with continuous, modest traffic")
+        status = verbs.add_parser("status", help="the provider's truth beside the ledger's word")
+        status.add_argument("--json", action="store_true")
+        raised = verbs.add_parser("storm", help="everything goes wrong at once, then the account")
+        raised.add_argument("--conversations", type=int, default=40)
+        raised.add_argument("--seed", type=int, default=7)
+        raised.add_argument("--json", action="store_true")
+        raised.add_argument("--without-claims", action="store_true", help="the same, no ledger")
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        folder = Path(settings.COUNTERFOIL_VAR)
+        match options["verb"]:
+            case "seed":
+                self._seed(folder)
+            case "provider":
+                served = folder / PROVIDER_FOLDER
+                provider.main(["--folder", str(served), "--port", str(options["port"])])
+            case "agents":
+                self._agents()
+            case "status":
+                self._status(folder, as_json=options["json"])
+            case _:
+                self._storm(options)
+
+    def _seed(self, folder: Path) -> None:
+        seeded = seed(folder, _provider_url(), DEMO_BOUNDS)
+        self.stdout.write(f"Sign in to {seeded.workspace.name} at {settings.COUNTERFOIL_DESK_URL}:")
+        for login, password in seeded.passwords.items():
+            self.stdout.write(f"  {login:<9} {password}")
+        self.stdout.write("Look at the queue first: calls of which nobody knows what they did.")
+
+    def _agents(self) -> None:
+        raise CommandError("The agents are not here yet.")
+
+    def _status(self, folder: Path, *, as_json: bool) -> None:
+        workspace = Workspace.objects.filter(slug=WORKSPACE_SLUG).first()
+        if workspace is None:
+            raise CommandError("There is no demo workspace. Run `manage.py sandbox seed` first.")
+        board = reading.read_board(workspace.pk, folder / PROVIDER_FOLDER)
+        figures = scoreboard.summary(board)
+        if as_json:
+            self.stdout.write(json.dumps(figures))
+        else:
+            self._write_board(board, figures)
+        if figures["disagreements"]:
+            sys.exit(1)
+
+    def _write_board(self, board: list[scoreboard.Row], figures: dict[str, int]) -> None:
+        for row in board:
+            said = ", ".join(f"{claim.tool} {claim.state}" for claim in row.claims) or "no claim"
+            happened = ", ".join(effect["object_id"] for effect in row.effects) or "nothing"
+            self.stdout.write(f"{row.order:<12} ledger: {said:<40} provider: {happened}")
+            for sentence in row.disagreements:
+                self.stdout.write(f"{'':<12} DISAGREES: {sentence}")
+        self.stdout.write(", ".join(f"{name} {count}" for name, count in figures.items()))
+
+    def _storm(self, options: dict[str, Any]) -> None:
+        with tempfile.TemporaryDirectory(prefix="counterfoil-storm-") as folder:
+            try:
+                account = storm.run(
+                    options["conversations"],
+                    options["seed"],
+                    Path(folder),
+                    claims=not options["without_claims"],
+                )
+            except ValueError as refusal:
+                raise CommandError(str(refusal)) from None
+        told = account.to_json()
+        if options["json"]:
+            self.stdout.write(json.dumps(told, indent=1))
+        else:
+            for name, value in told.items():
+                self.stdout.write(f"{name}: {value}")
+        if account.violations:
+            sys.exit(1)
+
+
+def _provider_url() -> str:
+    return f"http://{LOOPBACK}:{settings.COUNTERFOIL_SANDBOX_PORT}"

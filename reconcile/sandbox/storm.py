@@ -1,0 +1,222 @@
+"""A storm: many real agents, everything going wrong, and afterwards the account of it.
+
+The account is made against the provider's own truth. With the ledger it must show no effect that
+nobody meant and no word that is not true; without the ledger the same world must show both.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+import stripe
+
+from effects.core.vocabulary import ClaimState, EffectClass
+from reconcile.sandbox import surroundings
+from reconcile.sandbox.conduct import Direction, Played, play
+from reconcile.sandbox.faults import Fault
+from reconcile.sandbox.jobs import World
+from reconcile.sandbox.reading import read_board, read_truth
+from reconcile.sandbox.scoreboard import CHECKOUT, SOURCE_FIELD, Row, rows, summary
+from reconcile.sandbox.seed import seed
+from reconcile.sandbox.stories import (
+    ASKED_AGAIN_SHARE,
+    EACH_FAULT_MIN,
+    EACH_MISHAP_MIN,
+    REQUEST_SECONDS_MAX,
+    Operation,
+    storm,
+)
+from reconcile.sandbox.surroundings import Surroundings
+from reconcile.sandbox.tools import AGENT_STRIPE_KEY, STORM_BOUNDS, ToolName
+
+AT_ONCE_MAX: Final = 20
+"""How many conversations go on at the same time."""
+WAIT_SECONDS_MAX: Final = 25.0
+"""How long an agent waits for an outcome before it gives the turn back."""
+SETTLE_SECONDS_MAX: Final = 20.0
+SETTLE_POLL_SECONDS: Final = 0.5
+UNKNOWN_SHARE_MAX: Final = 0.10
+"""Most keyed claims that may still be unknown at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a storm came to. `violations` are sentences; none means that it held."""
+
+    figures: Mapping[str, Any]
+    violations: tuple[str, ...]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.figures,
+            "violations": list(self.violations),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def run(conversations: int, seed_number: int, folder: Path, *, claims: bool) -> Account:
+    """Raise a storm in `folder` and account for it. Raises ValueError if it is too small."""
+    operations = storm(conversations, seed_number)
+    started = time.monotonic()
+    around = surroundings.whole if claims else surroundings.provider_alone
+    with around(folder) as place:
+        workspace_id, token = _prepare(place, folder) if claims else (0, "")
+        direction = Direction(
+            world=World(
+                provider_url=place.provider_url,
+                ledger_url=place.api_url,
+                token=token,
+                request_seconds_max=REQUEST_SECONDS_MAX,
+                wait_seconds_max=WAIT_SECONDS_MAX,
+            ),
+            conversation_prefix=f"storm-{seed_number}",
+            lease_seconds=STORM_BOUNDS.lease_seconds,
+            payments=_checkout(place, operations),
+        )
+        played = _play_all(direction, operations)
+        board = (
+            _settled_board(workspace_id, place)
+            if claims
+            else rows([], _unmarked(read_truth(place.truth_folder)))
+        )
+        met = json.loads(surroundings.ask_provider(place.provider_url, "/_sandbox/requests"))
+    figures = account(played, board, met["faults"])
+    return Account(
+        figures=figures,
+        violations=tuple(violations(figures)),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _prepare(place: Surroundings, folder: Path) -> tuple[int, str]:
+    seeded = seed(folder, place.provider_url, STORM_BOUNDS, slug="storm")
+    return seeded.workspace.pk, seeded.token_path.read_text(encoding="utf-8").strip()
+
+
+def _checkout(place: Surroundings, operations: Iterable[Operation]) -> dict[str, str]:
+    """The payments that the refunds will refund; the shop's own till took them."""
+    client = stripe.StripeClient(
+        AGENT_STRIPE_KEY,
+        base_addresses={"api": place.provider_url},
+        http_client=stripe.RequestsClient(),
+    )
+    return {
+        operation.order: client.v1.payment_intents.create(
+            {
+                "amount": operation.amount,
+                "currency": "eur",
+                "confirm": True,
+                "payment_method": "pm_card_visa",
+                "metadata": {"order": operation.order, SOURCE_FIELD: CHECKOUT},
+            }
+        ).id
+        for operation in operations
+        if operation.tool is ToolName.REFUND_PAYMENT
+    }
+
+
+def _play_all(direction: Direction, operations: Iterable[Operation]) -> list[Played]:
+    """All conversations, many at once; the operations of one follow each other."""
+    conversations = [
+        list(part) for _, part in groupby(operations, key=lambda operation: operation.conversation)
+    ]
+    with ThreadPoolExecutor(AT_ONCE_MAX) as pool:
+        parts = pool.map(partial(_play_conversation, direction), conversations)
+        return [played for part in parts for played in part]
+
+
+def _play_conversation(direction: Direction, operations: list[Operation]) -> list[Played]:
+    return [play(direction, operation) for operation in operations]
+
+
+def _settled_board(workspace_id: int, place: Surroundings) -> list[Row]:
+    """The board once nothing more is to be expected by itself, or the time for it is over."""
+    until = time.monotonic() + SETTLE_SECONDS_MAX
+    while True:
+        board = read_board(workspace_id, place.truth_folder)
+        waiting = [
+            claim
+            for row in board
+            for claim in row.claims
+            if claim.state in {ClaimState.IN_FLIGHT, ClaimState.UNKNOWN} and not claim.needs_person
+        ]
+        if not waiting or time.monotonic() >= until:
+            return board
+        time.sleep(SETTLE_POLL_SECONDS)
+
+
+def _unmarked(truth: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Without a ledger there are no claims, so no effect can be blamed for having none."""
+    return [{**effect, "marker": None} for effect in truth]
+
+
+def account(played: list[Played], board: list[Row], met: Mapping[str, int]) -> dict[str, Any]:
+    """The figures of a storm."""
+    claims = [claim for row in board for claim in row.claims]
+    keyed = [claim for claim in claims if claim.effect_class is EffectClass.KEYED_WRITE]
+    per_operation = Counter(len(row.effects) for row in board)
+    mishaps = Counter(str(each.operation.trouble.mishap) for each in played)
+    return {
+        **summary(board),
+        "operations_asked": len(played),
+        "asked_again": sum(each.asked_again for each in played),
+        "effects_per_operation": {str(n): per_operation[n] for n in sorted(per_operation)},
+        "too_many_effects": [row.to_json() for row in board if row.too_many],
+        "effects_without_claim": _sentences(board, "happened without a claim"),
+        "false_words": _sentences(board, "the provider has"),
+        "claims": dict(Counter(str(claim.state) for claim in claims)),
+        "keyed_claims": len(keyed),
+        "keyed_unknown": sum(claim.state is ClaimState.UNKNOWN for claim in keyed),
+        "with_claims": bool(claims),
+        "faults": {name: count for name, count in met.items() if name != Fault.NONE},
+        "mishaps": {name: count for name, count in mishaps.items() if name != "none"},
+        "killed": sum(each.deliveries[0].was_killed for each in played),
+        "told": dict(Counter(_last_word(each) for each in played)),
+    }
+
+
+def _sentences(board: Iterable[Row], ending: str) -> list[str]:
+    return [said for row in board for said in row.disagreements if ending in said]
+
+
+def _last_word(played: Played) -> str:
+    last = played.deliveries[-1].last
+    return last.status if last else "killed"
+
+
+def violations(figures: Mapping[str, Any]) -> Iterable[str]:
+    """Everything that must not be, and everything that must have been for the rest to count."""
+    yield from _too_little_trouble(figures)
+    for row in figures["too_many_effects"]:
+        yield f"{row['order']} happened {len(row['effects'])} times: {', '.join(row['effects'])}"
+    if figures["with_claims"]:
+        yield from figures["effects_without_claim"]
+        yield from figures["false_words"]
+        if figures["keyed_unknown"] > UNKNOWN_SHARE_MAX * figures["keyed_claims"]:
+            yield (
+                f"{figures['keyed_unknown']} of {figures['keyed_claims']} keyed claims are unknown"
+            )
+
+
+def _too_little_trouble(figures: Mapping[str, Any]) -> Iterable[str]:
+    for name, count in figures["faults"].items():
+        if count < EACH_FAULT_MIN:
+            yield f"the fault {name} was met {count} times, not {EACH_FAULT_MIN}"
+    for name, count in figures["mishaps"].items():
+        if count < EACH_MISHAP_MIN:
+            yield f"{name} befell {count} workers, not {EACH_MISHAP_MIN}"
+    meant = sum(count for name, count in figures["mishaps"].items() if name.startswith("killed"))
+    if figures["killed"] != meant:
+        yield f"{figures['killed']} workers were killed, {meant} should have been"
+    if figures["asked_again"] < ASKED_AGAIN_SHARE * figures["operations_asked"]:
+        yield f"only {figures['asked_again']} of {figures['operations_asked']} were asked again"
