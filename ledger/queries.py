@@ -370,6 +370,8 @@ def _body(claim: Claim, name: str) -> str | None:
 
 def _decision_shown(claim: Claim, *, now: datetime) -> DecisionShown | None:
     pending_id = claim.pending_decision_id
+    if pending_id is None and claim.decided_at is None:
+        return None  # The common case, and not worth a question.
     decided = Event.objects.filter(claim_id=claim.pk, kind=EventKind.DECIDED).order_by("-seq")
     last_id = decided.values("decision_id")[:1]
     found = Decision.objects.filter(workspace_id=claim.workspace_id, claim_id=claim.pk)

@@ -21,9 +21,9 @@ from django.db import connection
 from ledger.queries import Moment, moments
 
 POLL_SECONDS: Final = 0.25
-WAITERS_MAX: Final = 32
-"""Most requests of one process that wait at a time. Each occupies a thread, and the threads that
-are left must be able to serve claims; one waiter too many is answered at once."""
+WAITERS_MAX: Final = 20
+"""Most requests of one process that wait at a time. Each occupies one of its threads, and those
+that are left must be able to serve claims; one waiter too many is answered at once."""
 
 
 class Busy(Exception):

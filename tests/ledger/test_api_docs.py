@@ -1,14 +1,20 @@
 """The API's description: complete for programs, and readable without a script for people."""
 
 import re
+from pathlib import Path
 
 import pytest
 from django.test import Client
 
+from effects.core.canonical import ARGUMENTS_BYTES_MAX
+from effects.core.messages import RESULT_BYTES_MAX
 from effects.core.problems import KINDS
 from effects.core.vocabulary import AnswerCode
+from ledger.management.verification import checks
 from ledger.openapi import document, kind_in_words, problem_kinds
+from ledger.reading import CLAIM_BODY_BYTES_MAX, REPORT_BODY_BYTES_MAX, RESULT_DEPTH_MAX
 from ledger.refusals import OWN_KINDS
+from ledger.waiting import WAITERS_MAX
 
 ENDPOINTS = {
     ("post", "/api/v1/claims"),
@@ -118,3 +124,19 @@ def test_a_schema_in_words(schema, words):
 
 def test_the_document_is_made_once():
     assert document() is document()
+
+
+def test_the_handbook_names_every_code_and_the_value_of_every_limit():
+    handbook = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+
+    named = set(re.findall(r"`([a-z_]+)`", handbook))
+    assert set(AnswerCode) <= named
+    assert {kind.code for kind in problem_kinds()} <= named
+    assert f"{CLAIM_BODY_BYTES_MAX // 2**20} MiB for a claim" in handbook
+    assert f"{REPORT_BODY_BYTES_MAX // 2**20} MiB for a report" in handbook
+    assert f"{ARGUMENTS_BYTES_MAX // 2**10} KiB of UTF-8" in handbook
+    assert f"{WAITERS_MAX} requests wait" in handbook
+    assert f"longer than {RESULT_BYTES_MAX // 2**20} MiB" in handbook
+    assert f"deeper than {RESULT_DEPTH_MAX} levels" in handbook
+    for check in checks(clock_may_move=False):
+        assert f"| {check.id} |" in handbook

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 from effects.core.messages import ClaimRequest, Complete, Unknown
 from effects.core.vocabulary import Outcome, Verdict
+from effects.local.stack import API_THREADS
 from effects.models import Workspace
 from ledger import append, auth, queries
 from ledger.append import NewDecision
 from ledger.models import Claim, Event
+from ledger.waiting import WAITERS_MAX
 from tests import settings as test_settings
 from tests.ledger.conftest import EVERYTHING
 from tests.support import stack
@@ -143,9 +145,9 @@ def test_any_change_is_news_to_who_names_the_version_seen(remote, shop):
 def test_waiting_agents_hold_no_connection_and_do_not_stop_a_claim(remote, shop):
     claim_ids = [
         remote.claim(turn_index=turn, call_id=None, arguments=f'{{"n": {turn}}}').claim["claim_id"]
-        for turn in range(24)
+        for turn in range(16)
     ]
-    with ThreadPoolExecutor(24) as pool:
+    with ThreadPoolExecutor(16) as pool:
         # Each of the door's threads that has served a request keeps its connection for the next.
         list(pool.map(lambda c: remote.get(f"claims/{c}"), claim_ids))
         before, _ = connections()
@@ -161,7 +163,7 @@ def test_waiting_agents_hold_no_connection_and_do_not_stop_a_claim(remote, shop)
 
     assert {answer.claim["state"] for answer in answers} == {"completed"}
     assert idle_in_transaction == 0
-    assert during <= before - 20, "all but a few threads gave theirs back"
+    assert during <= before - 12, "all but a few threads gave theirs back"
 
 
 def connections() -> tuple[int, int]:
@@ -177,13 +179,20 @@ def connections() -> tuple[int, int]:
 
 def test_one_waiter_too_many_is_answered_at_once_and_told_when_to_come_back(remote):
     claim_id = remote.claim().claim["claim_id"]
-    with ThreadPoolExecutor(40) as pool:
-        waiting = [pool.submit(remote.get, f"claims/{claim_id}/wait?seconds=4") for _ in range(40)]
+    many = WAITERS_MAX + 8
+    with ThreadPoolExecutor(many) as pool:
+        waiting = [
+            pool.submit(remote.get, f"claims/{claim_id}/wait?seconds=4") for _ in range(many)
+        ]
         answers = [future.result(timeout=30) for future in waiting]
 
     told_to_come_back = [a for a in answers if a.headers["Retry-After"] == "5"]
     assert len(told_to_come_back) == 8
     assert {answer.status for answer in answers} == {200}
+
+
+def test_the_doors_threads_outnumber_those_that_may_wait():
+    assert WAITERS_MAX <= API_THREADS * 2 // 3
 
 
 # A lost database
