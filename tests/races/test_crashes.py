@@ -1,0 +1,145 @@
+"""Workers that die or freeze for real, people who release, and what the provider did in the end."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from effects.core.vocabulary import ClaimState, Outcome, Verdict
+from reconcile.sandbox.crew import pause
+from reconcile.sandbox.jobs import Mishap
+from reconcile.sandbox.jobs import Stage as Said
+from reconcile.sandbox.tools import STORM_BOUNDS, ToolName
+from tests.races.actors import Stage, a_stage
+from tests.races.doomed import act_and_die
+
+S = ClaimState
+LEASE = STORM_BOUNDS.lease_seconds
+WINDOW = STORM_BOUNDS.charge_window_seconds
+MARGIN = STORM_BOUNDS.margin_seconds
+
+
+@pytest.fixture
+def stage(tmp_path: Path, live_api: str) -> Iterator[Stage]:
+    with a_stage(tmp_path / "provider", live_api) as stage:
+        yield stage
+
+
+def killed_between_answer_and_report(stage: Stage) -> None:
+    fork = multiprocessing.get_context("forkserver")
+    process = fork.Process(target=act_and_die, args=(stage.world, stage.job()))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -9
+
+
+def kill(stage: Stage, mishap: Mishap) -> None:
+    delivery = stage.deliver(mishap=mishap)
+    delivery.await_end()
+    assert delivery.was_killed
+
+
+@pytest.mark.parametrize(
+    ("mishap", "effects"),
+    [
+        pytest.param(Mishap.KILLED_BEFORE_SEND, 0, id="between claim and send"),
+        pytest.param(Mishap.KILLED_AFTER_SEND, 1, id="between send and answer"),
+        pytest.param(None, 1, id="between answer and report"),
+    ],
+)
+def test_a_killed_worker_leaves_an_unknown_claim_and_a_release_makes_it_one_effect(
+    stage: Stage, mishap: Mishap | None, effects: int
+) -> None:
+    if mishap is None:
+        killed_between_answer_and_report(stage)
+    else:
+        kill(stage, mishap)
+    assert len(stage.effects()) == effects
+    assert stage.redeliver().last is not None
+    assert len(stage.effects()) == effects, "a redelivery beside a live lease sends nothing"
+    stage.time_passes(LEASE)
+    assert stage.state() is S.UNKNOWN
+    told = stage.redeliver().last
+    assert told is not None
+    assert told.status == "unknown"
+    assert len(stage.effects()) == effects, "unknown is not permission"
+
+    stage.decide(Verdict.RELEASE_SAME)
+    told = stage.redeliver().last
+    assert told is not None
+    assert told.status == "completed"
+    assert len(stage.effects()) == 1
+    assert stage.state() is S.COMPLETED
+    assert [attempt.outcome for attempt in stage.attempts] == [None, Outcome.COMPLETED]
+
+
+def test_a_release_just_before_the_window_closes_still_uses_the_stored_answer(
+    stage: Stage,
+) -> None:
+    kill(stage, Mishap.KILLED_AFTER_SEND)
+    stage.time_passes(WINDOW - MARGIN - 20)
+    stage.decide(Verdict.RELEASE_SAME)
+    told = stage.redeliver().last
+    assert told is not None
+    assert told.status == "completed"
+    assert len(stage.effects()) == 1
+    assert stage.attempts[1].replayed is True
+
+
+def test_a_release_that_the_window_overtakes_grants_nothing(stage: Stage) -> None:
+    kill(stage, Mishap.KILLED_AFTER_SEND)
+    stage.time_passes(WINDOW - MARGIN - 20)
+    stage.decide(Verdict.RELEASE_SAME)
+    stage.time_passes(20)
+    told = stage.redeliver().last
+    assert told is not None
+    assert told.status == "unknown"
+    assert len(stage.effects()) == 1
+
+
+def test_a_frozen_worker_and_its_successor_name_one_object_and_are_one_effect(
+    stage: Stage,
+) -> None:
+    frozen = stage.deliver(mishap=Mishap.FROZEN_BEFORE_SEND)
+    frozen.await_stage(Said.FROZEN)
+    stage.time_passes(LEASE)
+    stage.decide(Verdict.RELEASE_SAME)
+    stage.redeliver()
+    assert stage.state() is S.COMPLETED
+    frozen.wake()
+    frozen.await_end()
+    assert len(stage.effects()) == 1
+    assert stage.state() is S.COMPLETED
+    objects = {attempt.object for attempt in stage.attempts}
+    assert len(stage.attempts) == 2
+    assert objects == {stage.claim.object}
+
+
+def test_a_frozen_worker_and_its_successor_without_a_key_are_two_effects_and_a_conflict(
+    stage: Stage,
+) -> None:
+    """The named decision allowed it: a release with a new key where there is no key at all."""
+    frozen = stage.deliver(tool=ToolName.SEND_TRANSFER, mishap=Mishap.FROZEN_BEFORE_SEND)
+    frozen.await_stage(Said.FROZEN)
+    stage.time_passes(LEASE)
+    stage.decide(Verdict.RELEASE_NEW)
+    stage.redeliver(tool=ToolName.SEND_TRANSFER)
+    assert stage.state() is S.COMPLETED
+    frozen.wake()
+    frozen.await_end()
+    assert len(stage.effects()) == 2
+    assert stage.state() is S.CONFLICTED
+    assert len({attempt.object for attempt in stage.attempts}) == 2
+
+
+def test_a_frozen_worker_that_wakes_too_late_to_check_sends_nothing(stage: Stage) -> None:
+    frozen = stage.deliver(mishap=Mishap.FROZEN_BEFORE_CHECK)
+    frozen.await_stage(Said.FROZEN)
+    pause(LEASE + 0.5)  # real time: the client counts by its own clock
+    frozen.wake()
+    frozen.await_end()
+    assert stage.effects() == []
+    assert stage.state() is S.NOT_EXECUTED
