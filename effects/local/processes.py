@@ -31,7 +31,8 @@ class Program:
     env: Mapping[str, str] = field(default_factory=dict)
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 10.0
-    ready_seconds: float = 60.0
+    # Long enough for a busy machine on which the first start compiles everything.
+    ready_seconds: float = 180.0
     identity: Identity = "plain"
     ready: Callable[[], bool] | None = None
     # Where a supervisor writes what the program prints, instead of on the screen.

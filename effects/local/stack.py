@@ -22,9 +22,10 @@ from effects.local.valkey import LocalValkey
 BASE = Path(__file__).resolve().parents[2]
 
 WORKER_PROCESSES = 2
-# One desk process watches for news once; a second would ask the same again.
+# One desk process watches for news once; a second would ask the same again. One api process is as
+# fast as the two cores of a small machine, which the database needs as well.
 DESK_PROCESSES = 1
-API_PROCESSES = 2
+API_PROCESSES = 1
 # Agents that wait for an answer each hold a thread.
 API_THREADS = 32
 KILL_SECONDS = 8

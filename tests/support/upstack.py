@@ -13,7 +13,7 @@ from tests.support.processes import descendants
 from tests.support.stack import ROOT
 
 READY = re.compile(r"^ready: desk (http://127\.0\.0\.1:\d+) api (http://127\.0\.0\.1:\d+)$")
-READY_SECONDS_MAX = 150
+READY_SECONDS_MAX = 240
 
 
 def bare_env(var: Path, **more: str) -> dict[str, str]:
