@@ -53,6 +53,20 @@ class DurationField(forms.Field):
         return seconds
 
 
+class SettingsField(forms.JSONField):
+    """One JSON object, shown with its lines; nothing is the empty object."""
+
+    widget = forms.Textarea
+
+    @override
+    def prepare_value(self, value: Any) -> Any:
+        if not value:
+            return ""
+        if isinstance(value, dict):
+            return json.dumps(value, indent=2, ensure_ascii=False)
+        return super().prepare_value(value)
+
+
 class NamesField(forms.CharField):
     """Names of argument members, by comma or line; a list in the settings."""
 
@@ -147,10 +161,9 @@ class ToolForm(_FormOfTool):
     )
     lookups_max = forms.IntegerField(label="Look-ups", min_value=0, max_value=1000)
     lookup_kind = forms.ChoiceField(label="Look-up", required=False)
-    lookup = forms.JSONField(
+    lookup = SettingsField(
         label="Settings of the look-up",
         required=False,
-        widget=forms.Textarea,
         help_text="JSON: for a status endpoint its path, reference and status map.",
     )
     summary = forms.CharField(
@@ -317,9 +330,8 @@ _LONG_TEXTS: Final = {"lookup": 8, "defaults": 3, "note": 2, "reason": 2}
 def _initial(tool: Tool | None) -> dict[str, Any]:
     if tool is None:
         return {"release_lapse_minutes": 30 * 60}
-    minutes = tool.release_lapse_minutes
-    settings = json.dumps(tool.lookup, indent=2, ensure_ascii=False) if tool.lookup else ""
-    return {**tool.argument_rules, "release_lapse_minutes": round(minutes * 60), "lookup": settings}
+    seconds = round(tool.release_lapse_minutes * 60)
+    return {**tool.argument_rules, "release_lapse_minutes": seconds}
 
 
 def _attributes(name: str, field: forms.Field) -> dict[str, Any]:

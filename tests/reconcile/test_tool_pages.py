@@ -239,7 +239,47 @@ def test_a_change_that_touches_undecided_calls_is_shown_before_it_is_saved(
     refund.refresh_from_db()
     assert (refund.version, refund.effect_class) == (2, "keyed_write")
     change = ToolChange.objects.get(tool=refund, version=2)
+    assert change.before is not None
     assert change.before["effect_class"] == "unkeyed_write"
+
+
+def test_saving_a_form_as_it_was_shown_changes_nothing(
+    admin: Client, shop: Workspace, stripe: Connection
+) -> None:
+    status = Connection.objects.create(
+        workspace=shop, name="Parcels", kind="http", base_url="https://parcels.example"
+    )
+    tool = Tool.objects.create(
+        workspace=shop,
+        name="book_shipment",
+        effect_class="keyed_write",
+        window_seconds=93_600,
+        server_working_seconds_max=61,
+        connection=status,
+        lookup_kind="http",
+        lookup={
+            "url": "/bookings?ref={reference}",
+            "reference": "arguments.order_é",
+            "map": {"booked": "found"},
+        },
+        argument_rules={"business": ["order"], "defaults": {"a": '"x=y"', "b": "1.50"}},
+        summary="Book {parcels} parcels",
+        currency_field="=EUR",
+        amount_is_minor=False,
+        hold_in_turn=True,
+    )
+    page = admin.get(f"/tools/{tool.pk}/")
+    form = page.context["form"]
+    shown = {name: form[name].value() for name in form.fields}
+    data = {name: "" if value is None else value for name, value in shown.items()}
+    data = {name: value for name, value in data.items() if value is not False}
+    for name in ("window_seconds", "margin_seconds", "lease_seconds", "lookup", "business"):
+        assert isinstance(data[name], str)
+    admin.post(f"/tools/{tool.pk}/", {**data, "version": "1", "reason": "Looked at it"})
+    change = ToolChange.objects.get(tool=tool)
+    assert change.version == 2
+    assert change.before is not None
+    assert change.after == {**change.before, "registered": True}
 
 
 def test_going_back_from_the_review_keeps_what_was_typed(admin: Client, refund: Tool) -> None:
