@@ -10,6 +10,7 @@ from itertools import combinations
 from uuid import UUID
 
 from effects.core.fold import LoggedEvent, fold
+from effects.core.states import is_allowed
 from effects.core.vocabulary import ClaimState, EventKind, SightingWord, Verdict
 from tests.laws.simulator import History
 
@@ -50,8 +51,10 @@ def _of_claim(history: History, claim_id: UUID) -> Iterator[str]:
         word = SightingWord.FOUND if len(effects) == 1 else SightingWord.FOUND_MANY
         world.observe(claim_id, word, fence, objects=effects)
     yield from _final_word(world.row(claim_id).state, len(effects), decided)
-    if not _order_free(world.events(claim_id), history.random):
+    events = world.events(claim_id)
+    if not _order_free(events, history.random):
         yield "the order of facts matters"
+    yield from _transitions_nobody_meant(events)
 
 
 def _final_word(state: ClaimState, effects: int, decided: Counter[str | None]) -> Iterator[str]:
@@ -65,6 +68,17 @@ def _final_word(state: ClaimState, effects: int, decided: Counter[str | None]) -
         yield f"one effect, but {state}"
     if effects > 1 and state is not ClaimState.CONFLICTED and not decided[Verdict.SETTLE]:
         yield f"several effects, but {state}"
+
+
+def _transitions_nobody_meant(events: tuple[LoggedEvent, ...]) -> Iterator[str]:
+    """The claim, event by event, held against the one transition table."""
+    before = fold(events[:1]).state
+    for count, event in enumerate(events[1:], start=2):
+        after = fold(events[:count]).state
+        word = event.word if event.kind is not EventKind.SIGHTING or event.counts else None
+        if not is_allowed(before, event.kind, word, after):
+            yield f"{event.kind} {event.word} led from {before} to {after}"
+        before = after
 
 
 def _between_claims(history: History) -> Iterator[str]:
