@@ -22,7 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
     test_settings.TEST_VAR.mkdir(mode=0o700)
     (test_settings.TEST_VAR / "static").mkdir()  # Whitenoise warns of a missing one.
     services = config.stash[_services] = ExitStack()
-    services.callback(shutil.rmtree, test_settings.TEST_VAR, ignore_errors=True)
+    for folder in (test_settings.TEST_VAR, test_settings.TEST_POSTGRES.data.parent):
+        services.callback(shutil.rmtree, folder, ignore_errors=True)
     try:
         test_settings.TEST_POSTGRES.initialise()
         for service in (test_settings.TEST_POSTGRES, test_settings.TEST_VALKEY):
