@@ -185,7 +185,7 @@ class _Placed:
 
 def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Placed]:
     """One more than a page holds, so that it is known whether another page follows."""
-    searched = search.search_for(filters.q)
+    searched = search.search_for(workspace_id, filters.q)
     after = filters.after
     parameters = _parameters(workspace_id, at) | searched.parameters
     parameters |= {"tool": filters.tool, "state": filters.state, "limit": ROWS_PER_PAGE + 1}

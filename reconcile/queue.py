@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -24,6 +25,8 @@ from effects.core.vocabulary import ClaimState, EffectClass
 
 ROWS_PER_PAGE: Final = 50
 QUERY_CHARACTERS_MAX: Final = 200
+UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+"""What PostgreSQL cannot store, so nothing there can hold it."""
 CLOSING_SOON: Final = timedelta(hours=2)
 """How near the end of its window a call is urgent, and an in-flight one is listed."""
 
@@ -132,7 +135,7 @@ def read_filters(query: Mapping[str, str]) -> Filters:
     """The filters in a query string. What cannot be understood filters nothing."""
 
     def said(name: str) -> str:
-        return query.get(name, "").replace("\x00", "").strip()[:QUERY_CHARACTERS_MAX]
+        return UNSTORABLE.sub("", query.get(name, "")).strip()[:QUERY_CHARACTERS_MAX]
 
     view, sort, state = said("view"), said("sort"), said("state")
     return Filters(
@@ -204,7 +207,8 @@ _RESOLVED: Final = """(c.state IN ('completed', 'not_executed', 'closed') AND EX
 SEEN: Final = """
 seen AS MATERIALIZED (
   SELECT c.id, c.effect_class, c.granted_at, c.window_until, c.key, c.object, c.call_id,
-    c.conversation, c.response_id, c.pending_at, t.name AS tool,
+    c.caller, c.conversation, c.response_id,
+    c.pending_at, t.name AS tool,
     CASE WHEN {clock_has_work} THEN (ledger_seen_v1(c, %(at)s)).state ELSE c.state END AS state,
     CASE WHEN c.state = 'not_executed' THEN {used_up} ELSE false END AS used_up,
     k.amount, k.currency, k.places, k.customer, k.summary

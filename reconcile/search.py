@@ -1,4 +1,4 @@
-"""One search box: our id, a provider's id, a forwarded key, a request id, a customer, an amount.
+"""One search box: our id, a provider's id, a key, a request id, a customer, an amount.
 
 The text is tried as everything that it can be at once; nobody has to say what they typed.
 """
@@ -9,10 +9,8 @@ import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
-from uuid import UUID
 
-from effects.core.identity import read_marker
-from ledger.queries import FORWARDED_KEY
+from ledger.references import read_reference
 
 FRAGMENT_CHARACTERS_MIN: Final = 6
 """Shortest piece of one of our ids that is looked for: shorter ones match half the queue."""
@@ -34,7 +32,7 @@ class Search:
 EVERYTHING: Final = Search()
 
 
-def search_for(text: str) -> Search:
+def search_for(workspace_id: int, text: str) -> Search:
     """What `text` may mean. Empty text finds everything."""
     if not text:
         return EVERYTHING
@@ -46,15 +44,17 @@ def search_for(text: str) -> Search:
                OR e.data->>'request_id' = q_text))""",
     ]
     parameters: dict[str, Any] = {"q_text": text, "q_like": f"%{_literal(text)}%"}
-    if (claim_id := _claim_id(text)) is not None:
-        conditions.append("s.id = q_id")
-        parameters["q_id"] = claim_id
-    elif (fragment := _fragment(text)) is not None:
+    named = read_reference(workspace_id, text.removeprefix("call_"))
+    for column, value in (("id", named.claim_id), ("key", named.key)):
+        if value is not None:
+            conditions.append(f"s.{column} = q_{column}")
+            parameters[f"q_{column}"] = value
+    if (caller := read_reference(workspace_id, text).caller) is not None:
+        conditions.append("s.caller = q_caller")
+        parameters["q_caller"] = caller
+    if named.claim_id is None and (fragment := _fragment(text)) is not None:
         conditions.append("s.id::text LIKE q_fragment")
         parameters["q_fragment"] = f"%{fragment}%"
-    if key := FORWARDED_KEY.fullmatch(text):
-        conditions.append("s.key = q_key")
-        parameters["q_key"] = key[1]
     if money := _AMOUNT.fullmatch(text):
         before, whole, part, behind = money.groups()
         conditions.append("s.amount = q_amount AND (q_currency = '' OR s.currency = q_currency)")
@@ -72,16 +72,6 @@ def _named(condition: str) -> str:
 def _literal(text: str) -> str:
     """The text with what LIKE would take for wildcards made plain."""
     return re.sub(r"([\\%_])", r"\\\1", text)
-
-
-def _claim_id(text: str) -> UUID | None:
-    marked = read_marker(text)
-    if marked is not None:
-        return marked[0]
-    try:
-        return UUID(text.removeprefix("call_"))
-    except ValueError:
-        return None
 
 
 def _fragment(text: str) -> str | None:

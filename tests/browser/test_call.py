@@ -231,7 +231,7 @@ def test_without_script_the_whole_path_is_walked(
     page.get_by_role("button", name="Review the decision").click()
     keep_picture(page, "review-without-script")
     page.get_by_label("Reason").fill("The customer sent the receipt.")
-    page.get_by_label("Note").fill("Receipt of 21:40, kept in the ticket.")
+    page.get_by_role("dialog").get_by_label("Note").fill("Receipt of 21:40, kept in the ticket.")
     page.get_by_role("button", name="It happened").click()
     expect(page.get_by_role("heading", name="Held: it happened")).to_be_visible()
     assert decisions(charge, lost) == [Verdict.RELEASE_SAME, Verdict.WITHDRAW, Verdict.HAPPENED]

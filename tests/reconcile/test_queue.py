@@ -211,6 +211,7 @@ def test_money_at_risk_is_one_sum_a_currency(halden, charge):
         pytest.param("{key}-1", id="forwarded key"),
         pytest.param("{key}", id="forwarded key without its generation"),
         pytest.param("{marker}", id="our marker"),
+        pytest.param("refund-of-8841", id="the caller's own key"),
     ],
 )
 def test_one_box_finds_the_call_by_anything_that_names_it(halden, charge, text):
@@ -219,6 +220,7 @@ def test_one_box_finds_the_call_by_anything_that_names_it(halden, charge, text):
         arguments={"customer": "cus_Ab12345679X2", "order": "8841"},
         call_id="call_0123456789abcdef",
         conversation="conversation-of-8841",
+        caller_key="refund-of-8841",
     )
     a_lost_call(charge, arguments={"amount": 777})
     data = {"request_id": "req_abc"}
