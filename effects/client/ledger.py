@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -106,6 +107,7 @@ class Ledger:
             claim_request(tool=tool, effect_class=effect_class, arguments=text, at=at),
             contract=contract,
             object_from=object_from,
+            outside=sys.exception(),
         )
         if isinstance(begun, Effect):
             raise NotGranted(begun)

@@ -51,6 +51,10 @@ request made), 413 to 415 and 431 (a gateway's word, sometimes given while the b
 423 to 425 (a lock, a dependency, a replayed early request: each may follow a first part).
 """
 
+SPEAKS_OF_EARLIER: Final = ("idempoten", "already", "exists", "duplicate", "taken", "conflict")
+"""Parts of error codes that refuse a request because of an earlier one. A gateway that repeats a
+POST passes on the answer to its second copy: "it exists already" then means that ours made it."""
+
 STRIPE_REFUSALS: Final[dict[int, str]] = {
     400: "the parameters were refused before the endpoint began",
     401: "the API key was refused before the endpoint began",
@@ -124,8 +128,9 @@ def _outside_4xx(http_status: int) -> str:
 def _generic(
     http_status: int, provider_code: str | None, *, first_send: bool, replayed: bool
 ) -> AnswerMeaning:
-    if "idempoten" in (provider_code or "").lower():
-        return _unknown("the answer speaks of an earlier request under the same key")
+    word = (provider_code or "").lower()
+    if any(earlier in word for earlier in SPEAKS_OF_EARLIER):
+        return _unknown("the answer speaks of an earlier request, perhaps this one's first copy")
     if replayed:
         return _unknown("no published rule says what a replayed answer means here")
     if not first_send:

@@ -88,6 +88,25 @@ def test_an_exception_in_a_block_is_sorted_reported_and_raised_again(ledger, scr
     assert scripted.words == ["claims", "fail"]
 
 
+def test_what_was_being_handled_before_a_block_is_not_of_this_attempt(ledger, scripted):
+    def again_in_a_block() -> None:
+        with ledger.attempt("send_email", "{}", TURN):
+            httpx.post(f"http://127.0.0.1:{closed_port()}")
+
+    def an_earlier_call() -> None:
+        raise TimeoutError
+
+    def agent() -> None:
+        try:
+            an_earlier_call()
+        except TimeoutError:
+            again_in_a_block()
+
+    with pytest.raises(httpx.ConnectError):
+        agent()
+    assert scripted.words == ["claims", "fail"]
+
+
 def test_a_running_attempt_has_no_effect_yet(ledger):
     with ledger.attempt("send_email", "{}", TURN) as call:
         with pytest.raises(RuntimeError, match="has not ended"):
