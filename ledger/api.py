@@ -30,11 +30,12 @@ from effects.core.messages import (
     Settle,
     Unknown,
 )
-from effects.core.problems import ClaimNotFound, ScopeMissing, TokenRefused
+from effects.core.problems import ScopeMissing, TokenRefused
 from effects.core.vocabulary import ClaimState, Outcome, TokenScope
 from ledger import append, auth, claiming, queries
 from ledger.openapi import ANSWERS, CLAIM_ANSWERS, reads
 from ledger.reading import read_claim, read_report
+from ledger.references import as_claim_id, not_found
 from ledger.refusals import (
     TokenMissing,
     answer_response,
@@ -240,9 +241,7 @@ def _workspace_id(request: HttpRequest) -> int:
 
 
 def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise ClaimNotFound(
-            f"{text!r} is not the id of a claim. Report with the id that the grant gave."
-        ) from None
+    claim_id = as_claim_id(text)
+    if claim_id is None:
+        raise not_found(text)
+    return claim_id

@@ -7,7 +7,6 @@ exist: an answer that told the two apart would tell a stranger which claims ther
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -21,18 +20,13 @@ from django.db.models import QuerySet, Subquery
 from effects.core.clock import ClaimClock, Pending, advance
 from effects.core.fold import LoggedEvent
 from effects.core.for_model import for_model
-from effects.core.identity import digest, read_marker
 from effects.core.messages import ClaimAnswer, DecisionShown
-from effects.core.problems import ClaimNotFound
 from effects.core.vocabulary import ClaimState, EffectClass, EventKind, Flag, Reason, Verdict
 from ledger.models import Attempt, Claim, Decision, Event, Payload
+from ledger.references import not_found, read_reference
 
 EVENTS_PER_PAGE_MAX: Final = 1000
 """Most events, attempts or sightings of one claim in one answer; ask again from the last one."""
-
-_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
-FORWARDED_KEY: Final = re.compile(r"(cf1-[0-9a-f]{32})(?:-[1-9][0-9]{0,8})?")
-"""The key that a provider was given, with or without the number of its generation."""
 
 
 def clock() -> datetime:
@@ -59,7 +53,7 @@ def claim(workspace_id: int, claim_id: UUID) -> Claim:
     """The claim with its tool. Raises `ClaimNotFound` for an unknown or a foreign id."""
     found = _claims(workspace_id).filter(pk=claim_id).first()
     if found is None:
-        raise _not_found(str(claim_id))
+        raise not_found(str(claim_id))
     return found
 
 
@@ -72,17 +66,17 @@ def claim_by_key(workspace_id: int, reference: str) -> Claim:
 
     Raises `ClaimNotFound`.
     """
+    meant = read_reference(workspace_id, reference)
     claims = _claims(workspace_id)
     found = None
-    claim_id = _as_claim_id(reference)
-    if claim_id is not None:
-        found = claims.filter(pk=claim_id).first()
-    elif match := FORWARDED_KEY.fullmatch(reference):
-        found = claims.filter(key=match[1]).first()
-    if found is None and _UNSTORABLE.search(reference) is None:
-        found = claims.filter(caller=digest("caller", workspace_id, reference)).first()
+    if meant.claim_id is not None:
+        found = claims.filter(pk=meant.claim_id).first()
+    elif meant.key is not None:
+        found = claims.filter(key=meant.key).first()
+    if found is None and meant.caller is not None:
+        found = claims.filter(caller=meant.caller).first()
     if found is None:
-        raise _not_found(reference)
+        raise not_found(reference)
     return found
 
 
@@ -339,24 +333,6 @@ def _claim_clock(claim: Claim) -> ClaimClock:
         grant_until=claim.grant_until,
         completed_at=claim.completed_at,
     )
-
-
-def _not_found(reference: str) -> ClaimNotFound:
-    shown = ascii(reference if len(reference) <= 80 else reference[:80] + "...")
-    return ClaimNotFound(
-        f"No claim {shown} is in this workspace. That proves nothing about the world: ask with the "
-        "id or the key that a claim's answer gave."
-    )
-
-
-def _as_claim_id(reference: str) -> UUID | None:
-    marked = read_marker(reference)
-    if marked is not None:
-        return marked[0]
-    try:
-        return UUID(reference)
-    except ValueError:
-        return None
 
 
 def _body(claim: Claim, name: str) -> str | None:
