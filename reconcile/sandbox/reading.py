@@ -14,6 +14,9 @@ from ledger import queries
 from reconcile.judge import Meaning
 from reconcile.sandbox.scoreboard import ClaimWord, Row, rows
 
+PROVIDER_FOLDER: Final = "sandbox"
+"""Inside the data folder: the provider's journal and its truth."""
+
 TRUTH_FILES: Final = ("stripe.jsonl", "plain.jsonl")
 READS_MAX: Final = 5
 

@@ -19,9 +19,6 @@ from reconcile.sandbox.provider import __main__ as provider
 from reconcile.sandbox.seed import WORKSPACE_SLUG, seed
 from reconcile.sandbox.tools import DEMO_BOUNDS
 
-PROVIDER_FOLDER = "sandbox"
-"""Inside the data folder: the provider's journal and its truth."""
-
 
 class Command(BaseCommand):
     help = "The sandbox: seed, provider, agents, status, storm."
@@ -48,7 +45,7 @@ class Command(BaseCommand):
             case "seed":
                 self._seed(folder)
             case "provider":
-                served = folder / PROVIDER_FOLDER
+                served = folder / reading.PROVIDER_FOLDER
                 provider.main(["--folder", str(served), "--port", str(options["port"])])
             case "agents":
                 self._agents()
@@ -71,7 +68,7 @@ class Command(BaseCommand):
         workspace = Workspace.objects.filter(slug=WORKSPACE_SLUG).first()
         if workspace is None:
             raise CommandError("There is no demo workspace. Run `manage.py sandbox seed` first.")
-        board = reading.read_board(workspace.pk, folder / PROVIDER_FOLDER)
+        board = reading.read_board(workspace.pk, folder / reading.PROVIDER_FOLDER)
         figures = scoreboard.summary(board)
         if as_json:
             self.stdout.write(json.dumps(figures))
@@ -97,6 +94,7 @@ class Command(BaseCommand):
                     options["seed"],
                     Path(folder),
                     claims=not options["without_claims"],
+                    say=self.stderr.write,
                 )
             except ValueError as refusal:
                 raise CommandError(str(refusal)) from None
