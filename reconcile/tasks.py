@@ -10,7 +10,7 @@ import logging
 from typing import Final
 from uuid import UUID
 
-from celery import shared_task
+from celery import current_app, shared_task
 from kombu.exceptions import OperationalError
 
 from effects.core.problems import ClaimNotFound
@@ -30,6 +30,8 @@ LEASE_SECONDS: Final = 150
 """A look-up that was handed out and never finished is due again after this long; it must outlive
 the task, or two workers ask at once."""
 TICK_SECONDS_HARD: Final = 60
+BROKER_SECONDS: Final = 2
+"""How long a page waits for the broker."""
 
 
 @shared_task(
@@ -79,11 +81,15 @@ def ask_now(workspace_id: int, claim_id: UUID, *, user_id: int) -> None:
     """
     claim = queries.claim(workspace_id, claim_id)
     try:
-        look.apply_async(
-            args=(workspace_id, str(claim.pk)),
-            kwargs={"trigger": "person", "user_id": user_id},
-            expires=LEASE_SECONDS,
-            retry=False,
-        )
+        # A person waits for this page: a broker that is away is noticed at once, not after retries.
+        with current_app.connection_for_write() as broker:
+            broker.ensure_connection(max_retries=1, timeout=BROKER_SECONDS, interval_start=0)
+            look.apply_async(  # type: ignore[call-arg] # its `options` are publishing options
+                args=(workspace_id, str(claim.pk)),
+                kwargs={"trigger": "person", "user_id": user_id},
+                expires=LEASE_SECONDS,
+                retry=False,
+                connection=broker,
+            )
     except OperationalError:
         append.schedule_lookup(claim.pk, queries.clock())
