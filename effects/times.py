@@ -64,9 +64,12 @@ def read_duration(text: str) -> int | None:
 
 
 def write_duration(seconds: int) -> str:
-    """The exact counterpart of `read_duration`, in as many units as it takes: "2 m 20 s"."""
+    """The exact counterpart of `read_duration`, in as many units as it takes: "2 m 20 s".
+
+    Days begin with the second one: providers, and so people, say 24 hours.
+    """
     parts = []
-    for unit in ("d", "h", "m", "s"):
+    for unit in ("d", "h", "m", "s") if seconds >= 2 * DAY_SECONDS else ("h", "m", "s"):
         count, seconds = divmod(seconds, _SECONDS_OF[unit])
         if count:
             parts.append(f"{count} {unit}")

@@ -8,7 +8,7 @@ from typing import Final
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from effects.access import ROLE_WORDS
+from effects.access import ROLE_WORDS, current_membership
 from effects.core.vocabulary import Role
 from effects.models import Membership
 from effects.pages import settings as own
@@ -54,7 +54,7 @@ _NAVIGATION: Final = (
 
 def shell_of(request: HttpRequest | None) -> Shell:
     """The shell for a request, which may be nobody's: an error page has one too."""
-    membership: Membership | None = getattr(request, "membership", None)
+    membership = _membership(request)
     signed_in = request is not None and membership is not None
     times = own.shown_times(request)
     return Shell(
@@ -69,6 +69,15 @@ def shell_of(request: HttpRequest | None) -> Shell:
         zone=times.zone,
         zone_is_chosen=signed_in and request is not None and own.has_zone(request),
     )
+
+
+def _membership(request: HttpRequest | None) -> Membership | None:
+    """The membership that the view found, or, on an error page that no view made, finds itself."""
+    found: Membership | None = getattr(request, "membership", None)
+    if found is not None or request is None:
+        return found
+    signed_in = getattr(getattr(request, "user", None), "is_authenticated", False)
+    return current_membership(request) if signed_in else None
 
 
 def first_address() -> str:

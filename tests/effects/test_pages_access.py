@@ -5,7 +5,12 @@ from datetime import UTC, datetime
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.core.exceptions import SuspiciousOperation
+from django.db import connection
+from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from effects.core.vocabulary import Role
 from effects.models import Membership, Workspace
@@ -110,6 +115,7 @@ def test_a_person_without_a_workspace_is_told_whom_to_ask() -> None:
     answer = client.get("/settings/")
     assert answer.status_code == 403
     assert "not a member of any workspace" in answer.text
+    assert "Sign out" in answer.text
 
 
 def test_the_workspace_changes_only_to_one_of_ones_own(desk: Client, ana: User) -> None:
@@ -121,7 +127,8 @@ def test_the_workspace_changes_only_to_one_of_ones_own(desk: Client, ana: User) 
     assert "Foreign" not in page
     assert desk.post("/workspace/", {"workspace": foreign.slug}).status_code == 404
     assert desk.post("/workspace/", {"workspace": second.slug}).status_code == 302
-    assert desk.get("/settings/").wsgi_request.workspace == second
+    assert desk.session["workspace_id"] == second.pk
+    assert '<span class="ws">Second</span>' in desk.get("/settings/").text
 
 
 def test_losing_a_membership_is_noticed_at_the_next_page(desk: Client, ana: User) -> None:
@@ -171,6 +178,40 @@ def test_what_does_not_exist_is_not_found_in_plain_words(desk: Client) -> None:
     answer = desk.get("/nowhere/")
     assert answer.status_code == 404
     assert "belongs to another workspace" in answer.text
+    assert "Halden" in answer.text
+    assert 'aria-label="Main"' in answer.text
+
+
+def test_what_does_not_exist_tells_a_stranger_nothing() -> None:
+    answer = Client().get("/nowhere/")
+    assert answer.status_code == 404
+    assert "Your menu" not in answer.text
+
+
+def test_a_page_that_breaks_says_so_without_asking_anything(
+    desk: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("effects.pages.access._settings_context", lambda _: 1 / 0)
+    desk.raise_request_exception = False
+    answer = desk.get("/settings/")
+    assert answer.status_code == 500
+    assert "Something broke on our side" in answer.text
+    assert "ZeroDivisionError" not in answer.text
+    with CaptureQueriesContext(connection) as asked:
+        render_to_string("500.html")
+    assert len(asked) == 0
+
+
+def test_a_request_that_nobody_can_read_is_told_so(
+    desk: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: HttpRequest) -> None:
+        raise SuspiciousOperation
+
+    monkeypatch.setattr("effects.pages.access._settings_context", refuse)
+    answer = desk.get("/settings/")
+    assert answer.status_code == 400
+    assert "This request cannot be read" in answer.text
 
 
 def test_every_page_forbids_inline_code_and_holds_none(desk: Client) -> None:

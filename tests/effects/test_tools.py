@@ -132,7 +132,7 @@ def test_differences_are_told_in_words() -> None:
     told = [f"{one.field}: {one.after}, was {one.before}" for one in differences(before, after)]
     assert told == [
         "Class: keyed write, was unkeyed write",
-        "Safe-retry window: 1 d, was not published",
+        "Safe-retry window: 24 h, was not published",
         "Hold equal calls of one turn: yes, was no",
     ]
 

@@ -11,6 +11,7 @@ from django.test import Client
 
 from effects.core.vocabulary import Role
 from effects.models import Connection, Membership, Tool, ToolChange, Workspace
+from effects.tools import ToolMoved, save_tool
 from reconcile.pages.tools import UNPROCESSABLE
 
 pytestmark = pytest.mark.django_db
@@ -312,6 +313,17 @@ def test_two_admins_at_once_the_second_sees_what_the_first_did(admin: Client, re
     assert "changed after this page was opened" in words(late)
     assert "Owner First, was none" in words(late)
     assert Tool.objects.get().owner == "First"
+
+
+def test_two_saves_that_read_the_same_version_never_both_succeed(
+    shop: Workspace, refund: Tool
+) -> None:
+    user = User.objects.create_user("tomas@example.org")
+    twin = Tool.objects.get(pk=refund.pk)
+    save_tool(refund, read_version=1, user=user, reason="first", now=NOW)
+    with pytest.raises(ToolMoved):
+        save_tool(twin, read_version=1, user=user, reason="second", now=NOW)
+    assert [change.reason for change in ToolChange.objects.all()] == ["first"]
 
 
 def test_a_tool_that_appeared_by_itself_is_registered_by_saving_it(
