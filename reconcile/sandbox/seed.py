@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -40,16 +41,24 @@ class Seeded:
     passwords: dict[str, str] = field(default_factory=dict)
 
 
-def seed(folder: Path, provider_url: str, bounds: Bounds, *, slug: str = WORKSPACE_SLUG) -> Seeded:
+def seed(
+    folder: Path,
+    provider_url: str,
+    bounds: Bounds,
+    *,
+    slug: str = WORKSPACE_SLUG,
+    roles: Iterable[Role] = tuple(Role),
+) -> Seeded:
     """Make what is missing and leave what is there. `folder` keeps the token and the logins.
 
     The connections' address is always brought up to date: the provider's port may have changed.
+    `roles` must hold the admin, who registers the tools.
     """
     workspace, _ = Workspace.objects.get_or_create(
         slug=slug, defaults={"name": WORKSPACE_NAME, "created_at": queries.clock()}
     )
     folder.mkdir(parents=True, exist_ok=True)
-    passwords = _people(workspace, folder / LOGINS_FILE)
+    passwords = _people(workspace, folder / LOGINS_FILE, roles)
     admin = User.objects.get(memberships__workspace=workspace, memberships__role=Role.ADMIN)
     connections = _connections(workspace, provider_url)
     for name in ToolName:
@@ -58,10 +67,10 @@ def seed(folder: Path, provider_url: str, bounds: Bounds, *, slug: str = WORKSPA
     return Seeded(workspace=workspace, token_path=token_path, passwords=passwords)
 
 
-def _people(workspace: Workspace, path: Path) -> dict[str, str]:
+def _people(workspace: Workspace, path: Path, roles: Iterable[Role]) -> dict[str, str]:
     """One person for each role. Their first passwords stay readable in a private file."""
     known = _read_logins(path)
-    for role in Role:
+    for role in roles:
         login = str(role)
         user, made = User.objects.get_or_create(username=login)
         if made or not user.has_usable_password():

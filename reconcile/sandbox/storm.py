@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import stripe
 
-from effects.core.vocabulary import ClaimState, EffectClass
+from effects.core.vocabulary import ClaimState, EffectClass, Role
 from reconcile.sandbox import surroundings
 from reconcile.sandbox.conduct import Direction, Played, play
 from reconcile.sandbox.faults import Fault
@@ -64,12 +64,19 @@ class Account:
         }
 
 
-def run(conversations: int, seed_number: int, folder: Path, *, claims: bool) -> Account:
+def run(
+    conversations: int, seed_number: int, folder: Path, *, claims: bool, say: Callable[[str], None]
+) -> Account:
     """Raise a storm in `folder` and account for it. Raises ValueError if it is too small."""
     operations = storm(conversations, seed_number)
     started = time.monotonic()
+
+    def progress(what: str) -> None:
+        say(f"{time.monotonic() - started:5.1f} s  {what}")
+
     around = surroundings.whole if claims else surroundings.provider_alone
     with around(folder) as place:
+        progress("the surroundings stand")
         workspace_id, token = _prepare(place, folder) if claims else (0, "")
         direction = Direction(
             world=World(
@@ -83,12 +90,15 @@ def run(conversations: int, seed_number: int, folder: Path, *, claims: bool) -> 
             lease_seconds=STORM_BOUNDS.lease_seconds,
             payments=_checkout(place, operations),
         )
+        progress(f"{len(operations)} operations in {conversations} conversations begin")
         played = _play_all(direction, operations)
+        progress("every worker has ended")
         board = (
             _settled_board(workspace_id, place)
             if claims
             else rows([], _unmarked(read_truth(place.truth_folder)))
         )
+        progress("nothing more is to come by itself")
         met = json.loads(surroundings.ask_provider(place.provider_url, "/_sandbox/requests"))
     figures = account(played, board, met["faults"])
     return Account(
@@ -99,7 +109,7 @@ def run(conversations: int, seed_number: int, folder: Path, *, claims: bool) -> 
 
 
 def _prepare(place: Surroundings, folder: Path) -> tuple[int, str]:
-    seeded = seed(folder, place.provider_url, STORM_BOUNDS, slug="storm")
+    seeded = seed(folder, place.provider_url, STORM_BOUNDS, slug="storm", roles=[Role.ADMIN])
     return seeded.workspace.pk, seeded.token_path.read_text(encoding="utf-8").strip()
 
 
@@ -172,7 +182,7 @@ def account(played: list[Played], board: list[Row], met: Mapping[str, int]) -> d
         "asked_again": sum(each.asked_again for each in played),
         "effects_per_operation": {str(n): per_operation[n] for n in sorted(per_operation)},
         "too_many_effects": [row.to_json() for row in board if row.too_many],
-        "effects_without_claim": _sentences(board, "happened without a claim"),
+        "effects_without_claim": _sentences(board, "happened without a claim") if claims else [],
         "false_words": _sentences(board, "the provider has"),
         "claims": dict(Counter(str(claim.state) for claim in claims)),
         "keyed_claims": len(keyed),
