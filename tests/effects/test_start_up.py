@@ -20,25 +20,27 @@ import redis
 
 from effects.environment import read_environment
 from effects.local.ports import PortTaken, any_free_port
-from effects.local.stack import make_plan
+from effects.local.stack import API_THREADS, make_plan
+from ledger.waiting import WAITERS_MAX
 from tests.support.processes import alive, still_alive_after
 from tests.support.stack import ROOT, answers
-from tests.support.upstack import Up, bare_env, start
+from tests.support.upstack import KeptUp, Up, bare_env, start
 
 KEY = "k" * 50
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def kept_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptUp]:
     env = bare_env(tmp_path_factory.mktemp("up") / "var", COUNTERFOIL_API_PORT=str(any_free_port()))
-    running = start(env)
-    family = running.family()
-    try:
-        yield running
-    finally:
-        if running.process.poll() is None:
-            running.interrupt()
-        assert still_alive_after(family, seconds=10) == set()
+    kept = KeptUp(env)
+    yield kept
+    kept.stop()
+
+
+@pytest.fixture
+def up(kept_up: KeptUp) -> Up:
+    """One `up` for all these tests, in whatever order; started again after a test stopped it."""
+    return kept_up.running()
 
 
 def ask(url: str) -> tuple[int, dict[str, object]]:
@@ -148,7 +150,7 @@ def _runs(pid: int, words: str) -> bool:
     return words in shown and "leash.py" not in shown
 
 
-def test_ctrl_c_stops_everything_and_kill_minus_nine_too(up: Up):
+def test_ctrl_c_stops_everything_in_order(up: Up):
     family = up.family()
     assert len(family) > 10
 
@@ -161,13 +163,26 @@ def test_ctrl_c_stops_everything_and_kill_minus_nine_too(up: Up):
     assert set(stopped[4:]) == {"postgres", "valkey"}
     assert not (Path(up.env["COUNTERFOIL_VAR"]) / "running.json").exists()
 
-    again = start(up.env)
-    family = again.family()
-    assert len(family) > 10
-    again.process.kill()
-    again.process.communicate()
+
+def test_the_demo_says_who_may_sign_in_and_kill_minus_nine_leaves_nothing(tmp_path: Path):
+    demo = start(bare_env(tmp_path / "var"), "demo")
+    family = demo.family()
+    assert len(family) > 12
+    words = "\n".join(demo.lines[-20:])
+    for role in ("support", "lead", "admin"):
+        assert role in words
+    assert demo.desk in words
+    port = json.loads((tmp_path / "var" / "running.json").read_text())["COUNTERFOIL_SANDBOX_PORT"]
+    socket.create_connection(("127.0.0.1", int(port)), timeout=5).close()
+
+    demo.process.kill()
+    demo.process.communicate()
 
     assert still_alive_after(family, seconds=15) == set()
+
+
+def test_there_are_more_threads_than_agents_that_may_wait():
+    assert API_THREADS > WAITERS_MAX
 
 
 class TestPorts:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.processes import descendants
+from tests.support.processes import descendants, still_alive_after
 from tests.support.stack import ROOT
 
 READY = re.compile(r"^ready: desk (http://127\.0\.0\.1:\d+) api (http://127\.0\.0\.1:\d+)$")
@@ -63,3 +63,25 @@ def start(env: dict[str, str], *arguments: str) -> Up:
         if time.monotonic() > give_up_at:
             process.terminate()
     raise AssertionError("up did not get ready:\n" + "\n".join(up.lines))
+
+
+class KeptUp:
+    """One `up` that several tests share; it comes back when one of them has stopped it."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._env = env
+        self._up: Up | None = None
+        self._seen: set[int] = set()
+
+    def running(self) -> Up:
+        if self._up is None or self._up.process.poll() is not None:
+            self._up = start(self._env)
+        self._seen |= self._up.family()
+        return self._up
+
+    def stop(self) -> None:
+        """Stop it and see that nothing of any run is left."""
+        if self._up is not None and self._up.process.poll() is None:
+            self._seen |= self._up.family()
+            self._up.interrupt()
+        assert still_alive_after(self._seen, seconds=10) == set()
