@@ -80,7 +80,7 @@ def _made(request: DeskRequest, claim_id: UUID, made: Made) -> HttpResponse:
         messages.info(request, words + "was recorded already; nothing was recorded twice.")
     else:
         messages.success(request, words + "is recorded.")
-    return HttpResponseRedirect(reverse("call", args=[claim_id]) + "#decision")
+    return HttpResponseRedirect(reverse("call", args=[claim_id]) + "#sa")
 
 
 @require_POST
