@@ -109,7 +109,7 @@ def test_signing_out_needs_a_form(desk: Client) -> None:
     assert desk.get("/settings/").status_code == 302
 
 
-def test_a_person_without_a_workspace_is_told_whom_to_ask() -> None:
+def test_a_person_without_a_workspace_is_told_whom_to_ask(ana: User) -> None:
     client = Client()
     client.force_login(User.objects.create_user("new@example.org"))
     answer = client.get("/settings/")
@@ -129,6 +129,20 @@ def test_the_workspace_changes_only_to_one_of_ones_own(desk: Client, ana: User) 
     assert desk.post("/workspace/", {"workspace": second.slug}).status_code == 302
     assert desk.session["workspace_id"] == second.pk
     assert '<span class="ws">Second</span>' in desk.get("/settings/").text
+
+
+def test_a_session_that_names_a_foreign_workspace_stays_in_ones_own(
+    desk: Client, ana: User, shop: Workspace
+) -> None:
+    foreign = Workspace.objects.create(name="A foreign one", slug="foreign", created_at=NOW)
+    bob = User.objects.create_user("bob@example.org")
+    Membership.objects.create(workspace=foreign, user=bob, role=Role.ADMIN)
+    session = desk.session
+    session["workspace_id"] = foreign.pk
+    session.save()
+    page = desk.get("/settings/").text
+    assert '<span class="ws">Halden</span>' in page
+    assert "A foreign one" not in page
 
 
 def test_losing_a_membership_is_noticed_at_the_next_page(desk: Client, ana: User) -> None:
