@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 
 from effects.environment import Environment
@@ -21,6 +22,27 @@ def check_environment(
     **_: Any,
 ) -> list[CheckMessage]:
     return judge_environment(settings.ENVIRONMENT)
+
+
+def judge_secret_key(environment: Environment) -> list[CheckMessage]:
+    """A key that each machine makes up for itself ends every session at the next machine."""
+    if environment.secret_key is not None or environment.database_url is None:
+        return []
+    return [
+        checks.Warning(
+            "COUNTERFOIL_SECRET_KEY is not set, so this machine has made one up",
+            hint="Beside a database of your own, set the same key on every machine.",
+            id="effects.W001",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def check_secret_key(
+    app_configs: Sequence[Any] | None,  # noqa: ARG001 - Django passes it by name.
+    **_: Any,
+) -> list[CheckMessage]:
+    return judge_secret_key(settings.ENVIRONMENT)
 
 
 def refuse_nonsense() -> None:

@@ -170,19 +170,15 @@ def _refuse_shared_ports(reader: _Reader, ports: Mapping[str, int]) -> None:
 
 
 def _secret_key(reader: _Reader) -> str | None:
-    """Return the key that signs sessions. Without a database of one's own we make one up."""
+    """Return the key that signs sessions; None: this machine makes one up and keeps it."""
     said = reader.text("COUNTERFOIL_SECRET_KEY")
-    if said is None and not reader.text("DATABASE_URL"):
-        return None
-    characters = len(said or "")
-    if characters < SECRET_KEY_CHARACTERS_MIN:
-        # Sessions signed by a key that each machine makes up for itself end at the next machine.
+    if said is not None and len(said) < SECRET_KEY_CHARACTERS_MIN:
         reader.reject(
             "COUNTERFOIL_SECRET_KEY",
             check="effects.E006",
-            wanted=f"long enough: it has {characters} characters",
-            hint=f"Beside a DATABASE_URL it needs at least {SECRET_KEY_CHARACTERS_MIN} random "
-            "characters, the same ones on every machine.",
+            wanted=f"long enough: it has {len(said)} characters",
+            hint=f"Give at least {SECRET_KEY_CHARACTERS_MIN} random characters, the same ones on "
+            "every machine, or leave it out on a single one.",
         )
     return said
 

@@ -5,7 +5,6 @@ What each variable means is in `docs/operating.md`; `effects.checks` says what i
 
 import os
 from pathlib import Path
-from secrets import token_urlsafe
 from typing import Any
 
 from django.utils.csp import CSP
@@ -33,12 +32,8 @@ COUNTERFOIL_PRIVATE_ORIGINS = [
     *os.environ.get("COUNTERFOIL_PRIVATE_ORIGINS", "").replace(",", " ").split(),
 ]
 
-# Beside a database of one's own a missing key is an error of `effects.checks`.
-SECRET_KEY = ENVIRONMENT.secret_key or (
-    kept_secret(COUNTERFOIL_VAR / "secret_key")
-    if ENVIRONMENT.database_url is None
-    else token_urlsafe(48)
-)
+# Made up and kept on a single machine; `effects.checks` warns where there may be several.
+SECRET_KEY = ENVIRONMENT.secret_key or kept_secret(COUNTERFOIL_VAR / "secret_key")
 
 DEBUG = ENVIRONMENT.debug
 _https = COUNTERFOIL_DESK_URL.startswith("https://")

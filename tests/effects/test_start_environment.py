@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from effects.checks import judge_environment
+from effects.checks import judge_environment, judge_secret_key
 from effects.environment import Environment, read_environment, with_running_services
 from effects.postgres_url import database_settings
 
@@ -48,9 +48,6 @@ def test_saying_nothing_means_the_embedded_services_and_the_usual_ports():
         ),
         pytest.param({"REDIS_URL": "localhost:6379"}, "effects.E004", id="redis without a scheme"),
         pytest.param({"CELERY_BROKER_URL": "sqs://"}, "effects.E005", id="a broker nobody tried"),
-        pytest.param(
-            {"DATABASE_URL": "postgresql://h/db"}, "effects.E006", id="own database, no secret"
-        ),
         pytest.param({"COUNTERFOIL_SECRET_KEY": "short"}, "effects.E006", id="a short secret"),
         pytest.param({"COUNTERFOIL_DEBUG": "maybe"}, "effects.E007", id="a switch half on"),
         pytest.param(
@@ -115,6 +112,24 @@ class TestCommandsBesideARunningStack:
         self.write(tmp_path, text)
 
         assert with_running_services({}, tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        pytest.param({"DATABASE_URL": "postgresql://h/db"}, ["effects.W001"], id="own, no key"),
+        pytest.param({}, [], id="all on this machine"),
+        pytest.param(
+            {"DATABASE_URL": "postgresql://h/db", "COUNTERFOIL_SECRET_KEY": LONG_KEY},
+            [],
+            id="own database, own key",
+        ),
+    ],
+)
+def test_a_key_that_a_machine_made_up_is_warned_of_where_there_may_be_several(
+    values: dict[str, str], warned: list[str]
+):
+    assert [w.id for w in judge_secret_key(read(**values))] == warned
 
 
 def test_a_database_url_keeps_what_libpq_understands():
