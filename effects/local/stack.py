@@ -120,8 +120,10 @@ def _spoken_for(environment: Environment, chosen: Sequence[int]) -> frozenset[in
 
 
 @contextmanager
-def sole_owner(var: Path) -> Iterator[None]:
-    """Hold the data folder for one `up`. Raises `AlreadyRuns` if another one holds it.
+def sole_owner(var: Path) -> Iterator[Callable[[str], None]]:
+    """Hold the data folder for one `up`; yield a function that notes where it can be found.
+
+    Raises `AlreadyRuns`, with the other's note, if another one holds the folder.
 
     The kernel gives the lock back when its holder ends, however it ends.
     """
@@ -132,13 +134,17 @@ def sole_owner(var: Path) -> Iterator[None]:
         except BlockingIOError:
             lock.seek(0)
             raise AlreadyRuns(
-                f"Counterfoil already runs from {var} (process {lock.read().strip() or 'unknown'})."
+                f"Counterfoil already runs from {var} ({lock.read().strip() or 'just starting'})."
                 " Stop that one first, or set COUNTERFOIL_VAR to another folder."
             ) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        yield
+
+        def note(where: str) -> None:
+            lock.truncate(0)
+            lock.write(f"process {os.getpid()}, {where}\n")
+            lock.flush()
+
+        note("just starting")
+        yield note
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -17,6 +18,8 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
+from django.core.management import CommandError, call_command
+from django.core.management.base import SystemCheckError
 
 from effects.environment import read_environment
 from effects.local.ports import PortTaken, any_free_port
@@ -84,13 +87,16 @@ def test_the_api_port_that_was_said_is_the_one(up: Up):
     assert up.api == f"http://127.0.0.1:{up.env['COUNTERFOIL_API_PORT']}"
 
 
-def test_a_second_start_says_that_it_already_runs(up: Up):
-    second = command(up, "up")
-
-    assert second.returncode == 1
-    assert f"already runs from {up.env['COUNTERFOIL_VAR']} (process {up.process.pid})" in (
-        second.stderr
+def test_a_second_start_says_that_it_already_runs(up: Up, monkeypatch: pytest.MonkeyPatch):
+    live_in(up.env, monkeypatch)
+    words = re.escape(
+        f"already runs from {up.env['COUNTERFOIL_VAR']} (process {up.process.pid}, {up.desk})"
     )
+
+    with pytest.raises(CommandError, match=words) as refused:
+        call_command("up")
+
+    assert refused.value.returncode == 1
     assert answers(f"{up.desk}/healthz")
 
 
@@ -237,17 +243,21 @@ class TestPorts:
         assert plan.env["CELERY_BROKER_URL"] == "amqp://queue//"
 
 
-def test_nonsense_in_the_environment_stops_the_start(tmp_path: Path):
-    env = bare_env(tmp_path, COUNTERFOIL_DESK_PORT="door")
-    refused = subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), "up"],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_nonsense_in_the_environment_stops_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    live_in(bare_env(tmp_path, COUNTERFOIL_DESK_PORT="door"), monkeypatch)
 
-    assert refused.returncode == 1
-    assert "effects.E001" in refused.stderr
-    assert "HINT: Give a whole number" in refused.stderr
+    with pytest.raises(SystemCheckError, match=r"effects\.E001") as refused:
+        call_command("up")
+
+    assert "HINT: Give a whole number" in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def live_in(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give this process that environment, and no other variable, until the test ends."""
+    for name in set(os.environ) - set(env):
+        monkeypatch.delenv(name)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)

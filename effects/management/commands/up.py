@@ -46,8 +46,9 @@ class Command(BaseCommand):
         if nonsense:
             raise SystemCheckError("\n\n".join(map(str, nonsense)))
         try:
-            with stack.sole_owner(environment.var):
+            with stack.sole_owner(environment.var) as note:
                 plan = stack.make_plan(environment, secret_key=settings.SECRET_KEY)
+                note(plan.desk_url)
                 with Supervisor(say=self.say) as supervisor, stack.findable(plan):
                     self.bring_up(supervisor, plan, extras_of(plan))
                     supervisor.run()
