@@ -240,6 +240,16 @@ def test_a_lost_database_is_a_503_and_comes_back_by_itself(fragile):
     assert agent.post(f"claims/{claim_id}/complete", report).status == 200
 
 
+def test_a_database_that_restarted_between_two_requests_is_not_noticed(fragile):
+    agent, line = fragile
+    claim_id = agent.claim().claim["claim_id"]
+
+    line.cut()
+    line.mend()
+
+    assert agent.get(f"claims/{claim_id}").status == 200
+
+
 def test_a_database_lost_while_an_agent_waits_is_told_to_it(fragile):
     agent, line = fragile
     claim_id = agent.claim().claim["claim_id"]
