@@ -25,6 +25,7 @@ from effects.client import (
     effect,
 )
 from effects.client.call import _state_after
+from effects.client.clock import elapsed_clock_seconds
 from effects.core.messages import ClaimAnswer, ClaimRequest, Complete, Fail, Sent, Unknown
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass, Outcome
 from tests.effects.client.scripted_ledger import CLAIM, GRANT, KEY, MARKER, client_of, state
@@ -384,14 +385,23 @@ def answer_bytes(answer: ClaimAnswer) -> bytes:
     )
 
 
-def test_a_check_before_the_write_stops_a_tool_that_took_too_long(ledger, scripted):
-    scripted.answers("claims", GRANT.model_copy(update={"send_within_seconds": 0.3}))
+@pytest.fixture
+def an_hour_passes(monkeypatch) -> Callable[[], None]:
+    """Moves the client's clock, as a machine that was asleep finds it moved."""
+
+    def pass_it() -> None:
+        later = elapsed_clock_seconds() + 3600
+        monkeypatch.setattr("effects.client.call.elapsed_clock_seconds", lambda: later)
+
+    return pass_it
+
+
+def test_a_check_before_the_write_stops_a_tool_that_took_too_long(ledger, scripted, an_hour_passes):
     written = []
 
     @effect(ledger, effect_class="keyed_write")
     def send_payment(call):
-        while call.send_seconds_left > 0:
-            pass
+        an_hour_passes()
         call.sent()
         call.check_send()
         written.append("a request")
@@ -401,14 +411,14 @@ def test_a_check_before_the_write_stops_a_tool_that_took_too_long(ledger, script
     assert scripted.told(Fail)[0].proof is Outcome.NOT_SENT
 
 
-def test_a_second_check_that_fails_says_nothing_about_what_the_first_allowed(ledger, scripted):
-    scripted.answers("claims", GRANT.model_copy(update={"send_within_seconds": 0.3}))
+def test_a_second_check_that_fails_says_nothing_about_what_the_first_allowed(
+    ledger, scripted, an_hour_passes
+):
 
     @effect(ledger, effect_class="keyed_write")
     def send_payment(call):
         call.check_send()  # and here a request may have been written
-        while call.send_seconds_left > 0:
-            pass
+        an_hour_passes()
         call.check_send()
 
     assert send_payment(TURN).status == "unknown"

@@ -161,7 +161,7 @@ def test_waiting_ends_with_its_time(ledger, scripted):
     begun = time.monotonic()
     told = ledger.wait(str(CLAIM), 0.5)
     assert told.status == "unknown"
-    assert 0.4 < time.monotonic() - begun < 3
+    assert 0.4 < time.monotonic() - begun < 10
     assert scripted.words[-1] == "status"
     assert len(scripted.words) < 30, "an answer without news is no reason for a storm"
 
