@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
 EARLIER_MAX: Final = 20
 """How many earlier look-ups are looked back at."""
+BEGINS_ANEW: Final = frozenset(
+    {
+        EventKind.REPORTED,
+        EventKind.LAPSED,
+        EventKind.RELEASE_LAPSED,
+        EventKind.ABSENCE_LAPSED,
+        EventKind.DECIDED,
+    }
+)
+"""Events after which the ledger makes the next look-up due at once."""
 MARKED: Final = "marker_in_every_request"
 
 
@@ -112,6 +122,17 @@ def earlier_looks(events: Iterable[Event]) -> tuple[Earlier, ...]:
         Earlier(word=SightingWord(str(e.word)), asked_at=e.at, objects=tuple(e.objects_seen or ()))
         for e in reversed(looks[-EARLIER_MAX:])
     )
+
+
+def looks_so_far(events: Sequence[Event]) -> int:
+    """How often the provider was asked since something last ended: an attempt, a permission, a
+    person's deliberation. A turn that was put off because the account needed a rest is no look."""
+    looks = 0
+    for event in reversed(events):
+        if event.kind in BEGINS_ANEW:
+            break
+        looks += event.kind == EventKind.SIGHTING
+    return looks
 
 
 def probe(read: Read, connection: Connection, facts: ClaimFacts) -> Probe:

@@ -17,7 +17,7 @@ from ledger import append, queries
 from reconcile import pace
 from reconcile.adapters.base import Look
 from reconcile.adapters.door import NotAllowed
-from reconcile.facts import Read, claim_facts, earlier_looks, probe
+from reconcile.facts import Read, claim_facts, earlier_looks, looks_so_far, probe
 from reconcile.judge import ClaimFacts, Judgement, judge
 from reconcile.lookups import LOOKUPS
 from reconcile.schedule import Plan, next_look
@@ -33,11 +33,10 @@ OBJECTS_NAMED_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Who wants to know: the schedule, or a person by their id. `tries` counts this look-up."""
+    """Who wants to know: the schedule, or a person by their id."""
 
     trigger: str = "schedule"
     user_id: int | None = None
-    tries: int = 1
 
     @property
     def by_a_person(self) -> bool:
@@ -45,7 +44,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Looked:
     """What became of one look-up. `word` None: nobody was asked, and `why` says why not."""
 
     why: str
@@ -55,7 +54,7 @@ class Outcome:
     next_at: datetime | None = None
 
 
-def investigate(workspace_id: int, claim_id: UUID, asking: Asking) -> Outcome:
+def investigate(workspace_id: int, claim_id: UUID, asking: Asking) -> Looked:
     """One look-up for one claim, and the plan for the next.
 
     Raises `ClaimNotFound`. Must not run inside a transaction: it waits for the provider.
@@ -82,9 +81,9 @@ def investigate(workspace_id: int, claim_id: UUID, asking: Asking) -> Outcome:
 
     judgement = judge(facts, look, earlier_looks(read.events))
     state = append.observe(workspace_id, claim_id, _observation(read, look, judgement, asking))
-    next_at = _plan_next(read, facts, look, judgement, state, asking)
+    next_at = _plan_next(read, facts, look, judgement, state)
     append.schedule_lookup(claim_id, next_at)
-    return Outcome(
+    return Looked(
         why=judgement.why, state=state, word=look.word, judgement=judgement, next_at=next_at
     )
 
@@ -115,9 +114,9 @@ def _all_events(claim: Claim) -> list[Event]:
             return events
 
 
-def _not_asked(read: Read, why: str, *, next_at: datetime | None) -> Outcome:
+def _not_asked(read: Read, why: str, *, next_at: datetime | None) -> Looked:
     append.schedule_lookup(read.claim.pk, next_at)
-    return Outcome(why=why, state=read.state, next_at=next_at)
+    return Looked(why=why, state=read.state, next_at=next_at)
 
 
 def _misplaced(read: Read, connection: Connection, error: NotAllowed) -> Look:
@@ -168,7 +167,6 @@ def _shown(look: Look, judgement: Judgement, asking: Asking) -> dict[str, Any]:
         "why": judgement.why,
         "trigger": asking.trigger,
         "user_id": asking.user_id,
-        "tries": asking.tries,
     }
     return {name: value for name, value in shown.items() if value not in (None, "", [], {})}
 
@@ -179,11 +177,10 @@ def _plan_next(
     look: Look,
     judgement: Judgement,
     state: ClaimState,
-    asking: Asking,
 ) -> datetime | None:
     plan = Plan(
         now=queries.clock(),
-        tries=asking.tries,
+        tries=looks_so_far(read.events) + 1,
         word=look.word,
         state=state,
         first_granted_at=read.first_granted_at,

@@ -45,7 +45,6 @@ def tick() -> None:
     for due in append.take_due_lookups(LOOKUPS_MAX, LEASE_SECONDS):
         look.apply_async(
             args=(due.workspace_id, str(due.claim_id)),
-            kwargs={"tries": due.tries},
             # Once the lease is over somebody else is asked; a late copy would only ask twice.
             expires=LEASE_SECONDS,
         )
@@ -59,18 +58,17 @@ def look(
     workspace_id: int,
     claim_id: str,
     *,
-    tries: int = 1,
     trigger: str = "schedule",
     user_id: int | None = None,
 ) -> None:
     """Find out about one claim."""
-    asking = Asking(trigger=trigger, user_id=user_id, tries=tries)
+    asking = Asking(trigger=trigger, user_id=user_id)
     try:
-        outcome = investigate(workspace_id, UUID(claim_id), asking)
+        looked = investigate(workspace_id, UUID(claim_id), asking)
     except ClaimNotFound:
         logger.warning("claim %s is gone from workspace %s", claim_id, workspace_id)
         return
-    logger.info("claim %s: %s, %s", claim_id, outcome.word or "not asked", outcome.state)
+    logger.info("claim %s: %s, %s", claim_id, looked.word or "not asked", looked.state)
 
 
 def ask_now(workspace_id: int, claim_id: UUID, *, user_id: int) -> None:

@@ -204,7 +204,7 @@ def _find(over: threading.Event) -> None:
         while not over.wait(FIND_EVERY_SECONDS):
             append.sweep(SWEPT_MAX)
             for due in append.take_due_lookups(LOOKUPS_MAX, tasks.LEASE_SECONDS):
-                tasks.look(due.workspace_id, str(due.claim_id), tries=due.tries)
+                tasks.look(due.workspace_id, str(due.claim_id))
     finally:
         connections.close_all()
 

@@ -24,8 +24,7 @@ from effects.core.vocabulary import ClaimState, EffectClass, EventKind, Outcome
 from effects.models import Connection, Tool, Workspace
 from ledger import append, claiming, queries
 from reconcile.adapters import stripe as stripe_adapter
-from reconcile.investigate import Asking, investigate
-from reconcile.investigate import Outcome as Looked
+from reconcile.investigate import Asking, Looked, investigate
 from reconcile.sandbox.provider.server import Provider
 from tests.reconcile.sandbox.customer import PLAIN_TOKEN, Customer
 from tests.support.clock import ShiftedClock

@@ -95,6 +95,12 @@ def test_an_absence_with_every_condition_fulfilled_is_strong() -> None:
             id="the contract does not outweigh the attempt's own word",
         ),
         pytest.param(
+            with_attempt(SILENT, marker_sent=False),
+            {"asked_at": LEASE_OVER + WORKING},
+            "marker",
+            id="the contract does not outweigh a silent attempt's own word",
+        ),
+        pytest.param(
             with_attempt(UNKNOWN, server_error=True), {}, "server error", id="a 500 was answered"
         ),
         pytest.param(

@@ -1,0 +1,86 @@
+"""How fast one account is asked, and when it is left alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from effects.core.vocabulary import SightingWord
+from effects.models import Connection
+from reconcile import pace
+from tests.support.desk import a_workspace
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def account() -> Connection:
+    return Connection.objects.create(
+        workspace=a_workspace(), name="Stripe", kind="stripe", base_url="https://api.stripe.com"
+    )
+
+
+def test_a_crowd_of_claims_is_asked_about_five_times_a_second(account: Connection) -> None:
+    asked = sum(
+        pace.may_ask(account.pk, NOW + tenth * SECOND / 10) <= NOW + tenth * SECOND / 10
+        for tenth in range(100)
+        for _ in range(20)
+    )
+
+    assert 50 <= asked <= 60
+
+
+def test_who_is_put_off_hears_when_to_come_back(account: Connection) -> None:
+    while (free_at := pace.may_ask(account.pk, NOW)) <= NOW:
+        pass
+
+    assert pace.may_ask(account.pk, free_at) == free_at
+
+
+@pytest.mark.parametrize("word", [SightingWord.LOOKUP_FAILED, SightingWord.RATE_LIMITED])
+def test_five_answers_in_vain_and_the_account_is_left_alone(
+    account: Connection, word: SightingWord
+) -> None:
+    for _ in range(pace.FAILURES_MAX - 1):
+        pace.note(account.pk, word, NOW)
+    before = pace.may_ask(account.pk, NOW)
+    pace.note(account.pk, word, NOW)
+
+    assert before == NOW
+    assert pace.may_ask(account.pk, NOW) == NOW + pace.ALONE_FIRST
+
+
+def test_a_refused_secret_ends_the_asking_at_once(account: Connection) -> None:
+    pace.note(account.pk, SightingWord.MISCONFIGURED, NOW)
+
+    assert pace.may_ask(account.pk, NOW) == NOW + pace.ALONE_FIRST
+
+
+def test_the_rest_grows_and_has_an_end(account: Connection) -> None:
+    for _ in range(100):
+        pace.note(account.pk, SightingWord.LOOKUP_FAILED, NOW)
+
+    assert pace.may_ask(account.pk, NOW) == NOW + pace.ALONE_MAX
+
+
+@pytest.mark.parametrize(
+    "word", sorted(set(SightingWord) - pace.IN_VAIN), ids=str
+)
+def test_any_answer_ends_the_rest(account: Connection, word: SightingWord) -> None:
+    pace.note(account.pk, SightingWord.MISCONFIGURED, NOW)
+    pace.note(account.pk, word, NOW)
+
+    assert pace.may_ask(account.pk, NOW) == NOW
+
+
+def test_one_account_does_not_slow_another(account: Connection) -> None:
+    other = Connection.objects.create(
+        workspace=account.workspace, name="Bank", kind="http", base_url="https://bank.example"
+    )
+    pace.note(account.pk, SightingWord.MISCONFIGURED, NOW)
+
+    assert pace.may_ask(other.pk, NOW) == NOW
