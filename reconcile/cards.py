@@ -16,7 +16,9 @@ from django.db import connection
 
 from effects import registry
 from effects.models import Tool
+from ledger import queries
 from reconcile.models import Card
+from reconcile.queue import CANDIDATES, CLOSING_SOON
 
 FILL_AT_ONCE_MAX: Final = 500
 """Most cards that one call of `fill` writes: about a tenth of a second of reading JSON."""
@@ -32,7 +34,6 @@ FIELDS_READ: Final = (
     "filled_at",
 )
 
-# What only the clock has decided so far counts as open: it is shown in the queue as well.
 _MISSING: Final = """
 SELECT c.id, c.workspace_id, c.tool_id,
        coalesce(c.arguments,
@@ -45,15 +46,16 @@ SELECT c.id, c.workspace_id, c.tool_id,
    AND {which}
  LIMIT %(limit)s
 """
-_OPEN: Final = """(c.state IN ('unknown', 'conflicted', 'released', 'closed')
-        OR c.state = 'in_flight' AND c.lease_until <= ledger_clock()
-        OR c.state = 'not_executed' AND (c.fence >= c.budget OR c.grant_until IS NOT NULL))
+# A call that simply goes well is in no list and needs no card.
+_LISTED: Final = f"""{CANDIDATES}
    AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)"""
 
 
 def fill(*, workspace_id: int | None = None, limit: int = FILL_AT_ONCE_MAX) -> int:
-    """Writes up to `limit` missing cards of open claims; says how many it wrote."""
-    return _fill(_OPEN, {"workspace_id": workspace_id, "limit": limit})
+    """Writes up to `limit` missing cards of calls in the queue; says how many it wrote."""
+    now = queries.clock()
+    parameters = {"workspace_id": workspace_id, "limit": limit, "at": now}
+    return _fill(_LISTED, parameters | {"soon": now + CLOSING_SOON})
 
 
 def cards_of(workspace_id: int, claim_ids: Sequence[UUID]) -> dict[UUID, Card]:
@@ -70,10 +72,9 @@ def _fill(which: str, parameters: dict[str, Any]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_MISSING.format(which=which), parameters)
         rows = cursor.fetchall()
-        if not rows:
-            return 0
-        cursor.execute("SELECT ledger_clock()")
-        (now,) = cursor.fetchone()
+    if not rows:
+        return 0
+    now = queries.clock()
     tools = Tool.objects.in_bulk({tool_id for _, _, tool_id, _ in rows})
     cards = [
         card_of(claim_id, workspace_id, tools[tool_id], arguments, now=now)

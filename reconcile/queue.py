@@ -192,7 +192,7 @@ _ATTEMPT_TOO_OLD: Final = """(CASE WHEN c.fence = 1 THEN c.granted_at ELSE
 _USED_UP: Final = """(c.fence >= c.budget AND EXISTS (SELECT FROM ledger_case x
       WHERE x.claim_id = c.id AND x.code = 'attempts_exhausted'))"""
 
-_CANDIDATES: Final = f"""(c.state IN ('unknown', 'conflicted', 'released', 'closed')
+CANDIDATES: Final = f"""(c.state IN ('unknown', 'conflicted', 'released', 'closed')
    OR {CLOCK_HAS_WORK}
    OR c.pending_at IS NOT NULL
    OR c.state = 'in_flight' AND c.window_until > %(at)s AND c.window_until <= %(soon)s
@@ -211,7 +211,8 @@ seen AS MATERIALIZED (
     c.pending_at, t.name AS tool,
     CASE WHEN {clock_has_work} THEN (ledger_seen_v1(c, %(at)s)).state ELSE c.state END AS state,
     CASE WHEN c.state = 'not_executed' THEN {used_up} ELSE false END AS used_up,
-    k.amount, k.currency, k.places, k.customer, k.summary
+    k.amount, k.currency, k.places, k.customer, k.summary,
+    k.claim_id IS NULL OR k.tool_version <> t.version AS unread
   FROM ledger_claim c
   JOIN effects_tool t ON t.id = c.tool_id
   LEFT JOIN reconcile_card k ON k.claim_id = c.id AND k.filled_at <= %(at)s
@@ -260,7 +261,7 @@ _SORTS: Final = {
 
 def seen_for(view: View) -> str:
     """The common table `seen`: the claims that the view may show, as the clock leaves them."""
-    candidates = {View.RESOLVED: _RESOLVED, View.ALL: "true"}.get(view, _CANDIDATES)
+    candidates = {View.RESOLVED: _RESOLVED, View.ALL: "true"}.get(view, CANDIDATES)
     return SEEN.format(clock_has_work=CLOCK_HAS_WORK, used_up=_USED_UP, candidates=candidates)
 
 
@@ -301,6 +302,7 @@ SELECT coalesce(s.currency, '') AS currency, max(s.places) AS places,
   sum(s.amount) FILTER (WHERE {_VIEWS[View.OPEN]}) AS at_risk,
   sum(s.amount) FILTER (WHERE {_VIEWS[View.LATE]}) AS at_risk_late,
   count(*) FILTER (WHERE s.state = 'unknown') AS unknown,
+  count(*) FILTER (WHERE s.unread) AS unread,
   min(s.window_until) FILTER (WHERE {_VIEWS[View.CLOSING]}) AS closes_next,
   {counted}
 FROM seen s GROUP BY 1"""  # noqa: S608 - no word of it is typed

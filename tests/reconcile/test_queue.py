@@ -291,12 +291,12 @@ def test_a_page_asks_the_database_as_often_for_one_row_as_for_fifty(
 ):
     a_lost_call(charge)
     page(halden)
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(6):
         page(halden)
     for _ in range(49):
         a_lost_call(charge)
     cards.fill()
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(6):
         assert len(page(halden).rows) == 50
 
 
