@@ -253,3 +253,14 @@ def take_due_lookups(limit: int, lease_seconds: int) -> list[DueLookup]:
 def schedule_lookup(claim_id: UUID, at: datetime | None) -> None:
     """When the provider is asked next; None: there is nothing more to ask."""
     call("SELECT ledger_schedule_lookup_v1(%s, %s)", (claim_id, at))
+
+
+def resume_lookups(workspace_id: int, tool_id: int) -> int:
+    """Makes the tool's open claims due for a look-up now; answers how many.
+
+    For the moment at which a look-up was set up or changed: claims that had nothing more to ask
+    have something to ask again.
+    """
+    ((resumed,),) = call("SELECT ledger_resume_lookups_v1(%s, %s)", (workspace_id, tool_id))
+    assert isinstance(resumed, int)
+    return resumed

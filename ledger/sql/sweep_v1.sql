@@ -60,3 +60,16 @@ create function ledger_schedule_lookup_v1(p_claim uuid, p_at timestamptz) return
 language sql as $$
   update ledger_due set at = coalesce(p_at, 'infinity') where claim_id = p_claim and why = 'lookup'
 $$;
+
+-- A tool can be asked about in a new way: its open claims are due now, whatever was planned.
+create function ledger_resume_lookups_v1(p_workspace bigint, p_tool bigint) returns int
+language sql as $$
+  with resumed as (
+    update ledger_due d set at = ledger_clock(), tries = 0
+    from ledger_claim c
+    where d.why = 'lookup' and d.at > ledger_clock() and c.id = d.claim_id
+      and c.workspace_id = p_workspace and c.tool_id = p_tool
+    returning 1
+  )
+  select count(*)::int from resumed
+$$;

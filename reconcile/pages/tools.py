@@ -41,7 +41,7 @@ from effects.tools import (
     save_tool,
     snapshot,
 )
-from ledger import queries
+from ledger import append, queries
 from reconcile.lookups import LOOKUPS, fault_of
 from reconcile.undecided import undecided_calls
 
@@ -51,6 +51,8 @@ TOOLS_SHOWN_MAX: Final = 500
 VERSIONS_SHOWN_MAX: Final = 50
 
 LOOKUP_KINDS: Final = {"": "none", **{kind: lookup.label for kind, lookup in LOOKUPS.items()}}
+LOOKUP_FIELDS: Final = ("connection", "lookup_kind", "lookup")
+"""When one of these changes, claims that had nothing more to ask have something to ask again."""
 CONFIRMED: Final = "confirmed"
 BACK_TO_FORM: Final = "back"
 
@@ -292,13 +294,16 @@ def _undecided_of(tool: Tool) -> Mapping[EffectClass, int]:
 
 
 def _save(request: DeskRequest, form: ToolForm, *, read_version: int | None) -> ToolChange:
-    return save_tool(
+    change = save_tool(
         form.instance,
         read_version=read_version,
         user=request.user,
         reason=form.cleaned_data["reason"],
         now=queries.clock(),
     )
+    if change.before and any(change.before[f] != change.after[f] for f in LOOKUP_FIELDS):
+        append.resume_lookups(form.instance.workspace_id, form.instance.pk)
+    return change
 
 
 def _moved(request: DeskRequest, tool: Tool, read_version: int) -> HttpResponse:

@@ -342,6 +342,17 @@ def test_a_settled_claim_with_an_open_attempt_stays_due(world: World) -> None:
     assert Due.objects.filter(claim_id=claim_id, why=Due.Why.LOOKUP).exists()
 
 
+def test_a_claim_with_nothing_more_to_ask_is_due_again_once_its_tool_can_be_asked_anew(
+    world: World,
+) -> None:
+    claim_id = the_claim(world, W.UNKNOWN)
+    append.schedule_lookup(claim_id, None)
+    assert append.take_due_lookups(10, lease_seconds=60) == []
+    assert append.resume_lookups(world.workspace_id, world.tool.pk) == 1
+    (due,) = append.take_due_lookups(10, lease_seconds=60)
+    assert (due.claim_id, due.tries) == (claim_id, 1)
+
+
 def test_another_workspaces_claim_is_not_found(world: World) -> None:
     claim_id = in_flight(world)
     elsewhere = world.workspace_id + 1

@@ -12,6 +12,7 @@ from django.test import Client
 from effects.core.vocabulary import Role
 from effects.models import Connection, Membership, Tool, ToolChange, Workspace
 from effects.tools import ToolMoved, save_tool
+from ledger import append
 from reconcile.pages.tools import UNPROCESSABLE
 
 pytestmark = pytest.mark.django_db
@@ -289,6 +290,27 @@ def test_going_back_from_the_review_keeps_what_was_typed(admin: Client, refund: 
     assert page.status_code == 200
     assert 'value="Night shift"' in page.text
     assert Tool.objects.get().owner == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "due"),
+    [
+        pytest.param({"lookup_kind": "stripe.payment_intents"}, 1, id="the look-up is set up"),
+        pytest.param({"owner": "Somebody else"}, 0, id="nothing about the look-up"),
+    ],
+)
+def test_claims_are_asked_about_again_when_their_tools_look_up_changes(
+    admin: Client, stripe: Connection, change: dict[str, str], due: int
+) -> None:
+    base = typed(connection=str(stripe.pk), lookup="")
+    admin.post("/tools/new/", base)
+    tool = Tool.objects.get(name="charge_card")
+    undecided(tool, effect_class="keyed_write")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE ledger_due SET at = 'infinity' WHERE why = 'lookup'")
+    posted = base | change | {"version": str(tool.version), "confirmed": "yes"}
+    assert admin.post(f"/tools/{tool.pk}/", posted).status_code == 302
+    assert len(append.take_due_lookups(10, lease_seconds=60)) == due
 
 
 def test_a_weaker_class_is_always_looked_at_again(admin: Client, refund: Tool) -> None:
