@@ -36,6 +36,7 @@ from reconcile.adapters.matching import Match, Seen, seen
 REFERENCES_MAX: Final = 5
 """Most references that one look-up asks about: one for each generation of the key."""
 ITEMS_MAX: Final = 1000
+OBJECT_CHARACTERS_MAX: Final = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ class _Asking:
     def __init__(self, probe: Probe, config: HttpLookup) -> None:
         self.probe = probe
         self.config = config
+        self.kept: list[bytes] = []
         self.base = Look(
             word=SightingWord.LOOKUP_FAILED,
             why="",
@@ -85,7 +87,6 @@ class _Asking:
 
     def ask(self, questions: list[_Question]) -> Look:
         matches: list[Match] = []
-        bodies: list[bytes] = []
         for question in questions:
             answer = self._answer(question)
             if isinstance(answer, Look):
@@ -94,9 +95,7 @@ class _Asking:
             if isinstance(said, Look):
                 return said
             matches += said
-            bodies.append(answer.body)
-        last = self.base
-        return self._look(seen(matches, noun="Object"), questions, last, b"\n".join(bodies))
+        return self._look(seen(matches, noun="Object"), questions)
 
     def _answer(self, question: _Question) -> Answered | Look:
         """The answer that can be read, or the look that says why there is none."""
@@ -126,21 +125,27 @@ class _Asking:
     def _read(self, question: _Question, answer: Answered) -> list[Match] | Look:
         """The objects of one answer, none where the contract says so, or the look of a fault."""
         if _says_absent(self.config.absent_when, answer):
+            self.kept.append(answer.body)
             return []
         try:
             items = self._items(answer.body)
+            ours = [item for item in items if self._is_ours(item, question.reference)]
+            matches = [self._match(item, question.life) for item in ours]
         except ValueError as error:
-            return self._unmapped(f"The answer cannot be read: {error}", answer)
-        ours = [item for item in items if self._is_ours(item, question.reference)]
+            return self._unmapped(f"The answer cannot be read: {error}", raw=answer.body)
         if items and not ours:
-            return self._unmapped("Only other calls' objects are in the answer.", answer)
+            # What is kept as evidence of one call never shows another call's objects.
+            return self._unmapped("Only other calls' objects are in the answer.", raw=None)
         if not ours and not self.config.absent_when.empty:
             why = "Nothing is there, and this tool's look-up does not say what that means."
-            return self._unmapped(why, answer)
-        return [self._match(item, question.life) for item in ours]
+            return self._unmapped(why, raw=answer.body)
+        only_ours = len(ours) == len(items)
+        self.kept.append(answer.body if only_ours else json.dumps(ours, default=str).encode())
+        return matches
 
-    def _unmapped(self, why: str, answer: Answered) -> Look:
-        return replace(self.base, word=SightingWord.UNMAPPED, why=why, raw=kept(answer.body))
+    def _unmapped(self, why: str, *, raw: bytes | None) -> Look:
+        raw = None if raw is None else kept(raw)
+        return replace(self.base, word=SightingWord.UNMAPPED, why=why, raw=raw)
 
     def _items(self, body: bytes) -> list[Any]:
         answer = _decoded(body)
@@ -168,7 +173,7 @@ class _Asking:
         word = self.config.map.get(status) if isinstance(status, str) else None
         requested, found = self._compared(item)
         return Match(
-            id=str(_plain(_search(self.config.id, item)))[:255],
+            id=_object_id(_search(self.config.id, item)),
             status=status if isinstance(status, str) else literal(_plain(status)),
             word=SightingWord(word) if word else None,
             open=life is None or life.open,
@@ -200,9 +205,9 @@ class _Asking:
         there = make(figure, currency if isinstance(currency, str) else asked.currency)
         return Money(amount=there.amount, currency=there.currency, places=asked.places)
 
-    def _look(self, said: Seen, questions: list[_Question], base: Look, raw: bytes) -> Look:
+    def _look(self, said: Seen, questions: list[_Question]) -> Look:
         return replace(
-            base,
+            self.base,
             word=said.word,
             why=said.why,
             query="; ".join(f"GET {question.path}" for question in questions),
@@ -213,7 +218,7 @@ class _Asking:
             others=said.others,
             requested=said.requested,
             found=said.found,
-            raw=kept(raw),
+            raw=kept(b"\n".join(self.kept)),
         )
 
 
@@ -316,6 +321,17 @@ def _search(expression: str, value: Any) -> Any:
 
 def _plain(value: Value | Any) -> Any:
     return value.text if isinstance(value, Number) else value
+
+
+def _object_id(value: Any) -> str:
+    """The name of a provider object. Raises ValueError where there is none: two effects without a
+    name could not be told from one."""
+    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
+        raise ValueError(f"an object is named {literal(value)}, which is no name.")
+    name = str(value)
+    if len(name) > OBJECT_CHARACTERS_MAX:
+        raise ValueError(f"an object's name is longer than {OBJECT_CHARACTERS_MAX} characters.")
+    return name
 
 
 def _decimal(value: Any) -> Decimal | None:

@@ -48,10 +48,11 @@ class Seen:
 def seen(matches: Iterable[Match], *, noun: str) -> Seen:
     """The sighting for all objects that carry our reference; `noun` names one ("PaymentIntent").
 
-    An effect outweighs everything else, because it cannot be undone by what stands beside it. An
+    The same object found twice is one. An effect outweighs everything else, because it cannot be
+    undone by what stands beside it. An
     object that moved nothing and belongs to a refusal that is already known says nothing new.
     """
-    every = tuple(matches)
+    every = tuple({match.id: match for match in matches}.values())
     effects = tuple(m for m in every if m.word is SightingWord.FOUND)
     if len(effects) > 1:
         return _many(effects, every, noun)

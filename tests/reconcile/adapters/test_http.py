@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from effects.core.canonical import parse_arguments
 from effects.core.vocabulary import SightingWord
 from effects.money import from_minor
 from reconcile.adapters.base import Delay, Look, MatchedBy
+from reconcile.adapters.door import Limits
 from reconcile.adapters.http import look_by_url
 from reconcile.adapters.http_config import read_config
 from tests.reconcile.adapters.loopback import Talk, dripping, loopback, raw, whole
@@ -253,6 +255,36 @@ def test_an_amount_that_is_none_differs(total: str) -> None:
     assert answered(whole(body), config).word is SightingWord.FOUND_DIFFERENT
 
 
+@pytest.mark.parametrize("name", ["null", '""', "true", "1.5", "{}", '"' + "x" * 256 + '"'])
+def test_an_object_without_a_name_cannot_be_told_from_another(name: str) -> None:
+    assert answered(whole(f'{{"id": {name}, "status": "done"}}')).word is SightingWord.UNMAPPED
+
+
+def test_an_object_may_be_named_by_a_number() -> None:
+    assert answered(whole('{"id": 77, "status": "done"}')).objects == ("77",)
+
+
+def test_one_object_that_answers_two_questions_is_one() -> None:
+    look = answered(whole('{"id": "p1", "status": "done"}'), generations=(a_life(1), a_life(2)))
+
+    assert (look.word, look.objects) == (SightingWord.FOUND, ("p1",))
+
+
+def test_the_evidence_keeps_our_objects_and_nobody_elses() -> None:
+    ours = {"id": "t1", "reference": MARKER, "status": "settled", "amount": 4200}
+    theirs = {**ours, "id": "t2", "reference": "other"}
+    config = {**TRANSFERS, "currency": ""}
+
+    both = answered(whole(json.dumps({"transfers": [theirs, ours]})), config)
+    none = answered(whole(json.dumps({"transfers": [theirs]})), config)
+
+    assert (both.word, both.objects) == (SightingWord.FOUND, ("t1",))
+    assert both.raw is not None
+    assert b"t1" in both.raw
+    assert b"t2" not in both.raw
+    assert none.raw is None
+
+
 # No answer
 
 
@@ -271,10 +303,13 @@ def test_what_is_not_whole_says_nothing(talk: Talk) -> None:
 
 
 def test_a_provider_that_takes_its_time_is_cut_off() -> None:
-    look = answered(dripping(b"HTTP/1.1 404 Not Found\r\n" * 100, pause_seconds=0.05))
+    with loopback(dripping(b"HTTP/1.1 404 Not Found\r\n" * 100, pause_seconds=0.05)) as server:
+        place = a_place(server.url)
+        hurried = replace(place, way=replace(place.way, limits=Limits(seconds=0.5)))
+        look = look_at(server.url, ONE, place=hurried)
 
     assert look.word is SightingWord.LOOKUP_FAILED
-    assert "within 5 s" in look.why
+    assert "within 0.5 s" in look.why
 
 
 # The question
