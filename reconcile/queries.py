@@ -89,6 +89,15 @@ class Call:
         return verdicts[-1] if verdicts else None
 
 
+    @property
+    def cancelled(self) -> Decision | None:
+        """The newest verdict, where a new fact cancelled it in its minute: its author is told."""
+        last = self.last_decision
+        if last is None or self.fates.get(last.pk) is not record.Fate.CANCELLED:
+            return None
+        return last
+
+
 def call(workspace_id: int, claim_id: UUID) -> Call:
     """The call as it is now. Raises `ClaimNotFound` for an unknown or a foreign id."""
     # The clock first: what is written after it can only make the picture newer, and a stale

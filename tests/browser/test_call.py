@@ -110,7 +110,7 @@ def worker(process_env: dict[str, str], tmp_path: Path) -> Iterator[str]:
 def test_support_finds_asks_decides_undoes_and_decides_again(
     desk: Page, charge: Tool, lost: UUID, worker: str
 ) -> None:
-    Connection.objects.filter(pk=charge.connection_id).update(
+    Connection.objects.filter(workspace_id=charge.workspace_id).update(
         base_url=worker, secret_name="SANDBOX_READ_KEY"
     )
     desk.set_default_timeout(WORKER_MILLISECONDS)

@@ -53,7 +53,13 @@ def text_of(response):
 
 
 def token_on(response):
-    return re.search(r'name="token" value="([^"]+)"', text_of(response))[1]
+    return first_of(r'name="token" value="([^"]+)"', response)
+
+
+def first_of(pattern, response):
+    found = re.search(pattern, text_of(response))
+    assert found is not None, pattern
+    return found[1].replace("&amp;", "&")
 
 
 def review(browser, claim_id, action="close", *, evidence=()):
@@ -132,10 +138,19 @@ def test_undo_twice_and_undo_too_late_are_said_and_are_no_errors(browser, charge
         response = browser.post(f"/calls/{lost}/undo", {"decision": made.pk}, follow=True)
         assert words in text_of(response)
     send(browser, lost)
-    made = queries.call(charge.workspace_id, lost).last_decision
+    newest = queries.call(charge.workspace_id, lost).last_decision
+    assert newest is not None
     desk.move_clock(timedelta(seconds=61))
-    response = browser.post(f"/calls/{lost}/undo", {"decision": made.pk}, follow=True)
+    response = browser.post(f"/calls/{lost}/undo", {"decision": newest.pk}, follow=True)
     assert "Too late" in text_of(response)
+
+
+def test_the_author_of_a_cancelled_decision_is_told(browser, charge, lost):
+    send(browser, lost)
+    desk.see(charge, lost, SightingWord.PENDING)
+    page = text_of(browser.get(f"/calls/{lost}"))
+    assert "was cancelled: something new was learnt in its minute" in page
+    assert "Safe actions now" in page
 
 
 def test_a_double_click_is_one_decision(browser, charge, lost):
@@ -225,9 +240,9 @@ def test_asking_hands_the_question_to_a_worker_and_waits_for_its_answer(
     )
     response = browser.post(f"/calls/{lost}/ask")
     assert asked == [(charge.workspace_id, str(lost))]
-    page = text_of(browser.get(response["Location"]))
-    assert "is being asked" in page
-    address = re.search(r'hx-get="([^"]+)"', page)[1].replace("&amp;", "&")
+    page = browser.get(response["Location"])
+    assert "is being asked" in text_of(page)
+    address = first_of(r'hx-get="([^"]+)"', page)
     waiting = browser.get(address)
     assert "HX-Refresh" not in waiting
     desk.see(charge, lost, SightingWord.PENDING, data={"trigger": "person"})

@@ -67,7 +67,7 @@ def test_a_decision_is_held_then_in_force_with_everything_it_rests_on(charge, an
     assert decision.decided_by == ana
     assert decision.reason == "Asked the bank."
     assert decision.evidence == list(filled.evidence)
-    assert bytes(decision.screen_hash) == filled.screen.digest
+    assert bytes(decision.screen_hash or b"") == filled.screen.digest
     assert decision.effective_at - decision.decided_at == timedelta(seconds=60)
     assert state_of(charge, lost) is ClaimState.UNKNOWN
     desk.move_clock(timedelta(seconds=61))

@@ -353,4 +353,6 @@ def test_filling_is_bounded_and_says_how_much_it_did(halden, charge):
 def test_the_next_call_to_look_at_is_the_first_of_the_list_without_a_held_decision(halden, charge):
     now_at, held, following = (a_lost_call(charge) for _ in range(3))
     decide(charge, held, Verdict.CLOSE, hold_seconds=60)
-    assert listing.next_after(halden.pk, now_at).claim_id == following
+    row = listing.next_after(halden.pk, now_at)
+    assert row is not None
+    assert row.claim_id == following
