@@ -57,9 +57,7 @@ def play(direction: Direction, operation: Operation) -> Played:
         first.await_end()
         _send(direction, played, _again(first.job, Again.REDELIVERED))
     elif operation.again is not Again.NO:
-        # The second asker comes while the first is at work, or has just been told something.
-        first.await_stage(Stage.GRANTED, Stage.TOLD)
-        _send(direction, played, _again(first.job, operation.again))
+        _play_overtaken(direction, played, first)
     for delivery in played.deliveries:
         delivery.await_end()
     if not direction.claims:
@@ -73,12 +71,25 @@ def _play_frozen(direction: Direction, played: Played, first: Delivery) -> None:
     One that froze before it asked whether it may send is woken soon, since only its own word can
     end the doubt; one on the verge of sending is woken when the other has done the work.
     """
-    first.await_stage(Stage.FROZEN, Stage.TOLD)
+    first.await_stage(Stage.FROZEN, Stage.ENDED)
     second = _send(direction, played, _again(first.job, Again.REDELIVERED))
     crew.pause(direction.lease_seconds + FROZEN_PAST_LEASE_SECONDS)
     if played.operation.trouble.mishap is Mishap.FROZEN_BEFORE_SEND:
         second.await_end_within(FROZEN_SECONDS_MAX)
     first.wake()
+
+
+def _play_overtaken(direction: Direction, played: Played, first: Delivery) -> None:
+    """Let another worker be asked for the same while the first is at work.
+
+    What a later turn asks for after the first call is known to have happened is another purchase.
+    So the first one does not send before the second has had its answer.
+    """
+    first.await_stage(Stage.GRANTED, Stage.ENDED)
+    second = _send(direction, played, _again(first.job, played.operation.again))
+    if first.job.waits_for_a_word:
+        second.await_stage(Stage.TOLD, Stage.GRANTED)
+        first.go_on()
 
 
 def _try_once_more(direction: Direction, played: Played) -> None:
@@ -106,7 +117,7 @@ def first_job(direction: Direction, operation: Operation) -> Job:
         fault=operation.trouble.fault,
         fault_seconds=operation.trouble.fault_seconds,
         mishap=operation.trouble.mishap,
-        think_seconds=operation.think_seconds,
+        waits_for_a_word=operation.again is Again.NEXT_TURN,
     )
 
 
@@ -133,7 +144,7 @@ def _again(job: Job, style: Again) -> Job:
         fault=Fault.NONE,
         fault_seconds=None,
         mishap=Mishap.NONE,
-        think_seconds=0.0,
+        waits_for_a_word=False,
     )
     response_id, call_id = f"msg_{uuid.uuid4().hex}", f"toolu_{uuid.uuid4().hex}"
     match style:

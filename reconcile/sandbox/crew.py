@@ -6,10 +6,11 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Final
 
@@ -19,6 +20,7 @@ from reconcile.sandbox.worker import run
 _FORKSERVER: Final = multiprocessing.get_context("forkserver")
 _FORKSERVER.set_forkserver_preload(["reconcile.sandbox.warm"])
 LISTEN_SECONDS: Final = 0.2
+_ONE_AT_A_TIME: Final = threading.Lock()
 
 
 @dataclass(slots=True)
@@ -29,6 +31,7 @@ class Delivery:
     process: BaseProcess
     pipe: Connection
     words: list[Word] = field(default_factory=list)
+    woken: int = 0
 
     def listen(self, until: Callable[[], bool]) -> None:
         """Hear the worker out until the question says yes, or until it ends, however it ends."""
@@ -48,11 +51,26 @@ class Delivery:
         self.listen(lambda: any(self.reached(stage) for stage in stages))
 
     def await_end(self) -> None:
-        """Listen until the worker is gone, and collect it."""
-        if not self.pipe.closed:
-            self.listen(lambda: False)
-            self.process.join()
+        """Listen until the worker is gone, and collect it. One that is still frozen is woken."""
+        while not self.pipe.closed:
+            self.listen(lambda: self.times_frozen > self.woken)
+            if self.times_frozen > self.woken:
+                self.wake()
+                continue
+            self._collect()
             self.pipe.close()
+
+    def _collect(self) -> None:
+        # Starting a process asks after all others, so two threads could read one exit code, of
+        # which the second finds nothing and says 255. One at a time, then.
+        wait([self.process.sentinel])
+        with _ONE_AT_A_TIME:
+            self.process.join()
+
+    def go_on(self) -> None:
+        """Let a worker that waits for a word before it sends go on."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.pipe.send(None)
 
     def await_end_within(self, seconds: float) -> None:
         """Listen until the worker says that it has ended, is gone, or the time is over."""
@@ -61,10 +79,15 @@ class Delivery:
 
     def wake(self) -> None:
         """Let a frozen worker go on."""
-        frozen = [word.pid for word in self.words if word.stage is Stage.FROZEN]
-        for pid in frozen:
+        while self.times_frozen > self.woken:
+            self.woken += 1
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+                os.kill(self.words[-1].pid, signal.SIGCONT)
+
+    @property
+    def times_frozen(self) -> int:
+        """How often it said that it is about to freeze."""
+        return sum(word.stage is Stage.FROZEN for word in self.words)
 
     @property
     def was_killed(self) -> bool:
@@ -80,11 +103,12 @@ class Delivery:
 
 def deliver(world: World, job: Job) -> Delivery:
     """Hand a job to a new worker process."""
-    ours, theirs = _FORKSERVER.Pipe(duplex=False)
+    ours, theirs = _FORKSERVER.Pipe()
     process = _FORKSERVER.Process(
         target=run, args=(world, job, theirs), name=job.worker, daemon=True
     )
-    process.start()
+    with _ONE_AT_A_TIME:
+        process.start()
     theirs.close()
     return Delivery(job=job, process=process, pipe=ours)
 

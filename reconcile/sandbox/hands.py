@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import httpx2
@@ -46,9 +46,13 @@ class Hands:
 
     def carry_out(self, permit: Permit) -> Any:
         """Send the one request of this job's tool, and return what the provider answered."""
-        fault_headers = self._fault_headers()
-        self.sends += 1
-        return _ACTS[self._job.tool](self, permit, fault_headers)
+
+        def check() -> None:
+            permit.check()
+            self.sends += 1
+
+        counted = replace(permit, check=check)
+        return _ACTS[self._job.tool](self, counted, self._fault_headers())
 
     def _fault_headers(self) -> dict[str, str]:
         if self.sends or self._job.fault == "none":

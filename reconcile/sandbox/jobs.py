@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from reconcile.sandbox.faults import Fault
 from reconcile.sandbox.tools import ToolName
+
+WAIT_FOR_A_WORD_SECONDS_MAX: Final = 10.0
 
 
 class Mishap(StrEnum):
@@ -46,8 +48,8 @@ class Job:
     """One tool call of the model, as a queue hands it to a worker.
 
     `fault` and `mishap` meet the first send of this delivery only. `discount` is taken off by the
-    tool itself: what is sent then differs from what the model asked for. `think_seconds` is how
-    long the tool works before it sends.
+    tool itself: what is sent then differs from what the model asked for. `waits_for_a_word`: the
+    tool does not send before whoever started the worker says so, or WAIT_FOR_A_WORD_SECONDS_MAX.
     """
 
     worker: str
@@ -63,7 +65,7 @@ class Job:
     fault_seconds: float | None = None
     mishap: Mishap = Mishap.NONE
     discount: int = 0
-    think_seconds: float = 0.0
+    waits_for_a_word: bool = False
 
     @property
     def order(self) -> str:

@@ -30,8 +30,6 @@ after it has given up; the difference is less than what the tools' contract says
 HOLD_SECONDS: Final = 2.0
 """How long the provider works while a worker is killed between send and answer."""
 LATE_COMMIT_SECONDS: Final = 3.0
-THINK_SECONDS: Final = 0.5
-"""How long a tool works before it sends, where another turn asks for the same meanwhile."""
 
 
 class Again(StrEnum):
@@ -81,7 +79,6 @@ class Operation:
     amount: int
     trouble: Trouble
     again: Again
-    think_seconds: float = 0.0
 
 
 def storm(conversations: int, seed: int) -> tuple[Operation, ...]:
@@ -107,7 +104,6 @@ def storm(conversations: int, seed: int) -> tuple[Operation, ...]:
             amount=chance.randrange(900, 90_000),
             trouble=trouble,
             again=again,
-            think_seconds=THINK_SECONDS if again is Again.NEXT_TURN else 0.0,
         )
         for number, (trouble, tool, again) in enumerate(cast)
     )

@@ -38,9 +38,9 @@ from reconcile.sandbox.stories import (
 from reconcile.sandbox.surroundings import Surroundings
 from reconcile.sandbox.tools import AGENT_STRIPE_KEY, STORM_BOUNDS, ToolName
 
-AT_ONCE_MAX: Final = 20
+AT_ONCE_MAX: Final = 16
 """How many conversations go on at the same time."""
-WAIT_SECONDS_MAX: Final = 25.0
+WAIT_SECONDS_MAX: Final = 20.0
 """How long an agent waits for an outcome before it gives the turn back."""
 SETTLE_SECONDS_MAX: Final = 20.0
 SETTLE_POLL_SECONDS: Final = 0.5

@@ -23,7 +23,7 @@ import httpx2
 
 from effects.client import Effect, Ledger, ToolCall, effect
 from reconcile.sandbox.hands import NO_AUTHORITIES, Hands, Permit
-from reconcile.sandbox.jobs import Job, Mishap, Stage, Word, World
+from reconcile.sandbox.jobs import WAIT_FOR_A_WORD_SECONDS_MAX, Job, Mishap, Stage, Word, World
 
 PR_SET_PDEATHSIG: Final = 1
 ARRIVAL_POLL_SECONDS: Final = 0.02
@@ -37,13 +37,15 @@ OPEN: Final = frozenset({"unknown", "in_flight", "held"})
 def run(world: World, job: Job, pipe: Connection) -> None:
     """The whole life of a worker process. `pipe` carries `Word`s to whoever started it."""
     _die_with_the_parent()
-    run_job(world, job, pipe.send)
+    run_job(world, job, pipe.send, lambda: pipe.poll(WAIT_FOR_A_WORD_SECONDS_MAX))
     pipe.close()
 
 
-def run_job(world: World, job: Job, say: Callable[[Word], None]) -> None:
+def run_job(
+    world: World, job: Job, say: Callable[[Word], None], wait: Callable[[], object]
+) -> None:
     """Do one job to its end, saying each `Stage`. Without a ledger the call is made once."""
-    worker = _Worker(world, job, say)
+    worker = _Worker(world, job, say, wait)
     if world.ledger_url is None:
         worker.call_bare()
     else:
@@ -51,11 +53,15 @@ def run_job(world: World, job: Job, say: Callable[[Word], None]) -> None:
 
 
 class _Worker:
-    def __init__(self, world: World, job: Job, say: Callable[[Word], None]) -> None:
+    def __init__(
+        self, world: World, job: Job, say: Callable[[Word], None], wait: Callable[[], object]
+    ) -> None:
         self._world = world
         self._job = job
         self._hands = Hands(world, job)
+        self._has_frozen = False
         self._say = say
+        self._wait = wait
 
     def call_claimed(self, ledger_url: str) -> None:
         """The agent's loop: call, and where the word is not final, wait and hear the outcome."""
@@ -126,7 +132,8 @@ class _Worker:
         if self._hands.sends:
             return self._hands.carry_out(permit)
         self._say(Word(stage=Stage.GRANTED, pid=os.getpid()))
-        time.sleep(self._job.think_seconds)
+        if self._job.waits_for_a_word:
+            self._wait()
         return self._hands.carry_out(
             Permit(key=permit.key, marker=permit.marker, check=self._with_mishap(permit))
         )
@@ -145,6 +152,9 @@ class _Worker:
                 return lambda: _then(permit.check, self._freeze)
 
     def _freeze(self) -> None:
+        if self._has_frozen:
+            return  # It asked again after it was woken too late.
+        self._has_frozen = True
         self._say(Word(stage=Stage.FROZEN, pid=os.getpid()))
         os.kill(os.getpid(), signal.SIGSTOP)
 
