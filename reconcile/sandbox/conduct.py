@@ -117,6 +117,8 @@ def first_job(direction: Direction, operation: Operation) -> Job:
         fault=operation.trouble.fault,
         fault_seconds=operation.trouble.fault_seconds,
         mishap=operation.trouble.mishap,
+        discount=operation.discount,
+        gives_up=operation.gives_up,
         waits_for_a_word=operation.again is Again.NEXT_TURN,
     )
 

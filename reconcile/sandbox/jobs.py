@@ -34,13 +34,17 @@ class Mishap(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Where an agent works. Without a `ledger_url` it works as agents without a ledger do."""
+    """Where an agent works. Without a `ledger_url` it works as agents without a ledger do.
+
+    `speaks`: every worker prints what it is told.
+    """
 
     provider_url: str
     ledger_url: str | None = None
     token: str = ""
     request_seconds_max: float = 5.0
     wait_seconds_max: float = 30.0
+    speaks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,7 @@ class Job:
     mishap: Mishap = Mishap.NONE
     discount: int = 0
     waits_for_a_word: bool = False
+    gives_up: bool = False
 
     @property
     def order(self) -> str:

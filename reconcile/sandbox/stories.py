@@ -70,7 +70,11 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One tool call that is meant once. `amount` is in the currency's smallest unit."""
+    """One tool call that is meant once. `amount` is in the currency's smallest unit.
+
+    `discount` is what the tool takes off by itself. `gives_up`: the agent does not call again, even
+    where that is proven to be safe.
+    """
 
     conversation: int
     position: int
@@ -78,7 +82,9 @@ class Operation:
     tool: ToolName
     amount: int
     trouble: Trouble
-    again: Again
+    again: Again = Again.NO
+    discount: int = 0
+    gives_up: bool = False
 
 
 def storm(conversations: int, seed: int) -> tuple[Operation, ...]:

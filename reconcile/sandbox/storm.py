@@ -17,15 +17,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-import stripe
-
 from effects.core.vocabulary import ClaimState, EffectClass, Role
 from reconcile.sandbox import surroundings
+from reconcile.sandbox.agents import checkout
 from reconcile.sandbox.conduct import Direction, Played, play
 from reconcile.sandbox.faults import Fault
 from reconcile.sandbox.jobs import World
 from reconcile.sandbox.reading import read_board, read_truth
-from reconcile.sandbox.scoreboard import CHECKOUT, SOURCE_FIELD, Row, rows, summary
+from reconcile.sandbox.scoreboard import Row, rows, summary
 from reconcile.sandbox.seed import seed
 from reconcile.sandbox.stories import (
     ASKED_AGAIN_SHARE,
@@ -36,7 +35,7 @@ from reconcile.sandbox.stories import (
     storm,
 )
 from reconcile.sandbox.surroundings import Surroundings
-from reconcile.sandbox.tools import AGENT_STRIPE_KEY, STORM_BOUNDS, ToolName
+from reconcile.sandbox.tools import STORM_BOUNDS, ToolName
 
 AT_ONCE_MAX: Final = 16
 """How many conversations go on at the same time."""
@@ -115,21 +114,8 @@ def _prepare(place: Surroundings, folder: Path) -> tuple[int, str]:
 
 def _checkout(place: Surroundings, operations: Iterable[Operation]) -> dict[str, str]:
     """The payments that the refunds will refund; the shop's own till took them."""
-    client = stripe.StripeClient(
-        AGENT_STRIPE_KEY,
-        base_addresses={"api": place.provider_url},
-        http_client=stripe.RequestsClient(),
-    )
     return {
-        operation.order: client.v1.payment_intents.create(
-            {
-                "amount": operation.amount,
-                "currency": "eur",
-                "confirm": True,
-                "payment_method": "pm_card_visa",
-                "metadata": {"order": operation.order, SOURCE_FIELD: CHECKOUT},
-            }
-        ).id
+        operation.order: checkout(place.provider_url, operation)
         for operation in operations
         if operation.tool is ToolName.REFUND_PAYMENT
     }

@@ -79,7 +79,7 @@ class _Worker:
             for _ in range(CALLS_MAX):
                 if told.status in OPEN:
                     told = self._heard(ledger, told, until)
-                if not told.may_call_again or time.monotonic() >= until:
+                if not told.may_call_again or self._job.gives_up or time.monotonic() >= until:
                     break
                 told = tool(self._at(), **self._job.arguments)
             self._tell(Stage.ENDED, told)
@@ -171,6 +171,8 @@ class _Worker:
         threading.Thread(target=watch, daemon=True).start()
 
     def _tell(self, stage: Stage, told: Effect) -> None:
+        if self._world.speaks:
+            self._speak(stage, told)
         self._say(
             Word(
                 stage=stage,
@@ -181,6 +183,12 @@ class _Worker:
                 sends=self._hands.sends,
             )
         )
+
+    def _speak(self, stage: Stage, told: Effect) -> None:
+        """Print what the model is given, as the agent's own process hears it."""
+        verb = "is told" if stage is Stage.TOLD else "was given, at the end,"
+        sys.stdout.write(f"{self._job.order} {self._job.tool} {verb} {told.text}\n")
+        sys.stdout.flush()
 
 
 def _then(*steps: Callable[[], None]) -> None:

@@ -1,10 +1,18 @@
 """`manage.py demo`: `up`, with a provider that misbehaves on purpose and agents that meet it."""
 
+import os
 from dataclasses import replace
 from typing import Any, override
 
 from effects.local import stack
 from effects.management.commands import up
+
+# No secrets: the sandbox on loopback knows every account by its name. The workers, which ask it
+# what became of a call, find them where a real secret would be.
+SANDBOX_SECRETS = {
+    "COUNTERFOIL_SANDBOX_STRIPE_KEY": "rk_test_halden",
+    "COUNTERFOIL_SANDBOX_PLAIN_TOKEN": "plain_halden",
+}
 
 
 class Command(up.Command):
@@ -12,6 +20,7 @@ class Command(up.Command):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
+        os.environ.update(SANDBOX_SECRETS)
         self.keep_up(sandbox)
 
 

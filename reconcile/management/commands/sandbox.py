@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import tempfile
+import time
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, override
@@ -14,9 +16,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from effects.local.ports import LOOPBACK
 from effects.models import Workspace
-from reconcile.sandbox import reading, scoreboard, storm
+from reconcile.sandbox import agents, reading, scoreboard, storm
 from reconcile.sandbox.provider import __main__ as provider
-from reconcile.sandbox.seed import WORKSPACE_SLUG, seed
+from reconcile.sandbox.seed import TOKEN_FILE, WORKSPACE_SLUG, seed
 from reconcile.sandbox.tools import DEMO_BOUNDS
 
 
@@ -48,7 +50,7 @@ class Command(BaseCommand):
                 served = folder / reading.PROVIDER_FOLDER
                 provider.main(["--folder", str(served), "--port", str(options["port"])])
             case "agents":
-                self._agents()
+                self._agents(folder)
             case "status":
                 self._status(folder, as_json=options["json"])
             case _:
@@ -61,8 +63,18 @@ class Command(BaseCommand):
             self.stdout.write(f"  {login:<9} {password}")
         self.stdout.write("Look at the queue first: calls of which nobody knows what they did.")
 
-    def _agents(self) -> None:
-        raise CommandError("The agents are not here yet.")
+    def _agents(self, folder: Path) -> None:
+        path = folder / TOKEN_FILE
+        if not path.exists():
+            raise CommandError(f"There is no token at {path}. Run `manage.py sandbox seed` first.")
+        # What the agents print is what is worth reading; their libraries are quiet.
+        logging.getLogger().setLevel(logging.WARNING)
+        agents.work(
+            _provider_url(),
+            settings.COUNTERFOIL_API_URL,
+            path.read_text(encoding="utf-8").strip(),
+            seed=time.time_ns(),
+        )
 
     def _status(self, folder: Path, *, as_json: bool) -> None:
         workspace = Workspace.objects.filter(slug=WORKSPACE_SLUG).first()
