@@ -171,15 +171,34 @@ def services(plan: Plan) -> list[Program]:
     return programs
 
 
-def manage(plan: Plan, name: str, *arguments: str, stop_seconds: float = 10) -> Program:
-    """Return a `manage.py` command as a program."""
+def prepare(plan: Plan) -> Program:
+    """Return what comes before everything else of ours. It also runs all system checks."""
+    return _manage(plan, "prepare", "prepare")
+
+
+def manage(plan: Plan, name: str, command: str, *arguments: str) -> Program:
+    """Return a `manage.py` command as a program; `prepare` has run the checks for all of them."""
+    return _manage(plan, name, command, "--skip-checks", *arguments)
+
+
+def _manage(plan: Plan, name: str, *arguments: str) -> Program:
     argv = (sys.executable, str(BASE / "manage.py"), *arguments)
-    return Program(name=name, argv=argv, env=plan.env, stop_seconds=stop_seconds)
+    return Program(name=name, argv=argv, env=plan.env)
 
 
 def doors_and_workers(plan: Plan) -> list[Program]:
     """Return our own processes: the worker, beat and the two doors."""
-    celery = (sys.executable, "-m", "celery", "-q", "--workdir", str(BASE), "-A", "effects.celery")
+    celery = (
+        sys.executable,
+        "-m",
+        "celery",
+        "-q",
+        "--skip-checks",
+        "--workdir",
+        str(BASE),
+        "-A",
+        "effects.celery",
+    )
     worker_options = ("-c", str(WORKER_PROCESSES), "--without-gossip", "--without-mingle")
     desk_options = ("--workers", str(DESK_PROCESSES))
     api_options = ("--workers", str(API_PROCESSES), "--blocking-threads", str(API_THREADS))

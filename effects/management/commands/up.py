@@ -60,8 +60,7 @@ class Command(BaseCommand):
     def bring_up(self, supervisor: Supervisor, plan: stack.Plan, extras: Extras) -> None:
         started_at = time.monotonic()
         supervisor.start(stack.services(plan))
-        prepare = stack.manage(plan, "prepare", "prepare")
-        supervisor.run_once(prepare, seconds_max=PREPARE_SECONDS_MAX)
+        supervisor.run_once(stack.prepare(plan), seconds_max=PREPARE_SECONDS_MAX)
         closing_words = []
         if extras.seed:
             closing_words = supervisor.run_once(extras.seed, seconds_max=SEED_SECONDS_MAX)
