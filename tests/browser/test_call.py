@@ -27,7 +27,7 @@ from tests.support.looking import (
     overflow_pixels,
 )
 
-WORKER_MILLISECONDS = 30_000
+WORKER_MILLISECONDS = 60_000
 """Longest wait for what two more processes do: the broker's first connection, and the worker."""
 
 
