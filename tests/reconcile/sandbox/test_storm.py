@@ -1,4 +1,4 @@
-"""The storm: everything goes wrong at once, and the account is made against the provider's truth."""
+"""The storm: everything goes wrong at once; the account is made against the provider's truth."""
 
 import json
 import subprocess
