@@ -293,7 +293,7 @@ class Due(models.Model):
         Workspace, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False
     )
     why = models.CharField(max_length=10)
-    at = models.DateTimeField()
+    at = models.DateTimeField(null=True)  # null: there is nothing more to ask
     since = models.DateTimeField()
     tries = models.IntegerField(db_default=0)
 

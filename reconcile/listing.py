@@ -245,7 +245,7 @@ SELECT c.id, c.effect_class, c.granted_at, c.window_until, c.reason, c.pending_a
   seen.data->>'route' AS route,
   report.word AS outcome, report.data->>'http_status' AS http_status,
   left(report.data->>'error', %(error_characters)s) AS error,
-  nullif(d.at, 'infinity') AS check_at, coalesce(d.tries, 0) AS tries
+  d.at AS check_at, coalesce(d.tries, 0) AS tries
 FROM ledger_claim c
 JOIN effects_tool t ON t.id = c.tool_id
 LEFT JOIN ledger_due d ON d.claim_id = c.id AND d.why = 'lookup'

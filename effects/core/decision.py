@@ -13,7 +13,14 @@ from datetime import datetime, timedelta
 from effects.core.clock import ClaimClock, advance
 from effects.core.fold import Folded
 from effects.core.identity import Identities
-from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass, Flag
+from effects.core.vocabulary import (
+    AnswerCode,
+    ClaimState,
+    EffectClass,
+    EventKind,
+    Flag,
+    Outcome,
+)
 
 OPEN_STATES = frozenset(
     {
@@ -24,6 +31,9 @@ OPEN_STATES = frozenset(
         ClaimState.CLOSED,
     }
 )
+
+
+HOLDS_BACK = frozenset({AnswerCode.HELD, AnswerCode.ALREADY_DONE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +272,7 @@ class _Guard:
             assert done_at is not None, "a completed claim has a date"
             if me and done_at >= me.granted_at:
                 return Told(code=AnswerCode.ALREADY_DONE, claim=other.id)
-            if self._holds_somebody(other):
+            if self._in_doubt(other):
                 if not (self.policy.agent_may_repeat and self.asked.repeat_of == other.id):
                     return Told(code=AnswerCode.ALREADY_DONE, claim=other.id)
                 self.flags.add(Flag.REPEAT_OF)
@@ -270,11 +280,20 @@ class _Guard:
         self.flags.add(Flag.SAME_AS_EARLIER)
         return None
 
-    def _holds_somebody(self, other: StoredClaim) -> bool:
-        return any(
-            r.blocker == other.id and r.code is AnswerCode.HELD and not r.answered
-            for r in self.remembered
+    def _in_doubt(self, other: StoredClaim) -> bool:
+        """Whether somebody may be asking again only because the outcome was not known.
+
+        A request that the claim held back is unanswered; or its own agent was told "unknown"
+        before the truth came, and no repeat of it has been answered since.
+        """
+        mine = [r for r in self.remembered if r.blocker == other.id]
+        unanswered = any(r.code in HOLDS_BACK and not r.answered for r in mine)
+        told_unknown = any(
+            e.kind is EventKind.LAPSED
+            or (e.kind is EventKind.REPORTED and e.word == Outcome.UNKNOWN)
+            for e in other.clock.events
         )
+        return unanswered or (told_unknown and not any(r.answered for r in mine))
 
     def sibling(self, me: StoredClaim) -> str | None:
         """Another claim for the same thing that is open, or completed since `me` was granted."""

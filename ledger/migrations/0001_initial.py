@@ -300,7 +300,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("why", models.CharField(max_length=10)),
-                ("at", models.DateTimeField()),
+                ("at", models.DateTimeField(null=True)),
                 ("since", models.DateTimeField()),
                 ("tries", models.IntegerField(db_default=0)),
                 (

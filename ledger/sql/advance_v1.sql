@@ -157,7 +157,8 @@ begin
   else
     insert into ledger_due (claim_id, why, workspace_id, at, since)
     values (c.id, 'clock', c.workspace_id, next_at, ledger_clock())
-    on conflict (claim_id, why) do update set at = excluded.at where ledger_due.at <> excluded.at;
+    on conflict (claim_id, why) do update set at = excluded.at
+      where ledger_due.at is distinct from excluded.at;
   end if;
   if not c.open_truth then
     delete from ledger_due where claim_id = c.id and why = 'lookup';
@@ -167,7 +168,7 @@ begin
     -- An attempt that has just ended is asked about soon, whatever was planned for earlier ones.
     on conflict (claim_id, why) do update
       set at = excluded.at, since = excluded.since, tries = 0
-      where ledger_due.at > excluded.at and (
+      where (ledger_due.at is null or ledger_due.at > excluded.at) and (
         select e.kind in ('reported', 'lapsed', 'release_lapsed', 'absence_lapsed', 'decided')
         from ledger_event e where e.claim_id = c.id and e.seq = c.version);
   end if;

@@ -35,6 +35,19 @@ begin
       or o.state = 'not_executed' and o.grant_until is not null)::ledger_seen;
 end $$;
 
+-- A completed claim stands in the way of a repeat while somebody may be asking only because the
+-- first outcome was not known: a request that it held back is unanswered, or its own agent was told
+-- "unknown" before the truth came and no repeat of it has been answered since.
+create function ledger_in_doubt_v1(p_claim uuid) returns boolean language sql stable as $$
+  select exists (select from ledger_heldrequest h
+      where h.blocker_id = p_claim and h.code in ('held', 'already_done') and h.answered_at is null)
+    or exists (select from ledger_event e
+        where e.claim_id = p_claim
+          and (e.kind = 'lapsed' or e.kind = 'reported' and e.word = 'unknown'))
+      and not exists (select from ledger_heldrequest h
+        where h.blocker_id = p_claim and h.answered_at is not null)
+$$;
+
 -- What stops a grant although no same operation forbids it: a slot that was re-issued with other
 -- arguments, or an open claim for the same thing. Asked for first grants and regrants alike; then
 -- with the claim's own turn and slot, because a redelivery may have been renumbered.
@@ -85,9 +98,7 @@ begin
     s.code := case
       when seen.blocks then 'held'
       when seen.state = 'completed' and seen.completed_at >= me.granted_at then 'already_done'
-      when seen.state = 'completed' and exists (
-          select from ledger_heldrequest h
-          where h.blocker_id = o.id and h.code = 'held' and h.answered_at is null)
+      when seen.state = 'completed' and ledger_in_doubt_v1(o.id)
         and not (p_policy.agent_may_repeat and coalesce(p_repeat_of = o.id, false))
         then 'already_done' end;
     if s.code is not null then
@@ -95,9 +106,7 @@ begin
       return s;
     end if;
     s.flags := array_append(s.flags, case
-      when seen.state = 'completed' and exists (
-          select from ledger_heldrequest h
-          where h.blocker_id = o.id and h.code = 'held' and h.answered_at is null)
+      when seen.state = 'completed' and ledger_in_doubt_v1(o.id)
         then 'repeat_of' else 'same_as_earlier' end);
   end loop;
   return s;
@@ -133,7 +142,7 @@ create function ledger_refuse_v1(
   me ledger_claim, p_code ledger_answer_code, p_blocker uuid, p_asker bytea, p_now timestamptz
 ) returns void language plpgsql as $$
 begin
-  if p_code in ('held', 'reissued_differently') then
+  if p_code in ('held', 'already_done', 'reissued_differently') then
     insert into ledger_heldrequest (workspace_id, blocker_id, code, asker, repeat, business,
       conversation, turn_index, arguments, at)
     values (me.workspace_id, p_blocker, p_code, p_asker, me.repeat, me.business,
@@ -354,6 +363,12 @@ begin
         select distinct f from unnest(flags || a.flags) f order by f) where id = c.id;
   end if;
   if 'repeat_of' = any(s.flags) then
+    -- The answer is kept even where nobody had been held back: the doubt is gone for all.
+    insert into ledger_heldrequest (workspace_id, blocker_id, code, asker, repeat, business,
+      conversation, turn_index, at, answered_at, used_at)
+    values (c.workspace_id, p_repeat_of, 'already_done', p_asker, c.repeat, c.business,
+      c.conversation, c.turn_index, p_now, p_now, p_now)
+    on conflict (asker, blocker_id) do nothing;
     update ledger_heldrequest set answered_at = p_now
       where blocker_id = p_repeat_of and answered_at is null;
   end if;

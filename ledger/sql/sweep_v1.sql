@@ -56,9 +56,10 @@ language sql as $$
   returning d.claim_id, d.workspace_id, d.tries, d.since
 $$;
 
+-- Null: there is nothing more to ask, until an attempt ends or the tool's look-up changes.
 create function ledger_schedule_lookup_v1(p_claim uuid, p_at timestamptz) returns void
 language sql as $$
-  update ledger_due set at = coalesce(p_at, 'infinity') where claim_id = p_claim and why = 'lookup'
+  update ledger_due set at = p_at where claim_id = p_claim and why = 'lookup'
 $$;
 
 -- A tool can be asked about in a new way: its open claims are due now, whatever was planned.
@@ -67,7 +68,7 @@ language sql as $$
   with resumed as (
     update ledger_due d set at = ledger_clock(), tries = 0
     from ledger_claim c
-    where d.why = 'lookup' and d.at > ledger_clock() and c.id = d.claim_id
+    where d.why = 'lookup' and (d.at is null or d.at > ledger_clock()) and c.id = d.claim_id
       and c.workspace_id = p_workspace and c.tool_id = p_tool
     returning 1
   )

@@ -85,8 +85,8 @@ def _between_claims(history: History) -> Iterator[str]:
     """Two claims of one intention both had an effect, and nobody named that."""
     acting = {effect.claim_id for effect in history.provider.effects}
     for left, right in combinations(sorted(acting), 2):
-        stories = history.claims[left], history.claims[right]
-        if any(story.intended for story in stories) or history.permissions:
+        first, second = history.claims[left], history.claims[right]
+        if not first.asks_for_the_same(second) or history.permissions:
             continue
         licensed = right in history.licensed[left] or left in history.licensed[right]
         if not licensed and not _person_permitted(history, left, right):

@@ -190,12 +190,23 @@ class History:
         )
 
     def _settled_before(self, claim_id: UUID, answer: ClaimAnswer) -> set[UUID]:
-        """The claims beside which this grant is rightly one more effect: those whose effect the
-        ledger knew, and equal calls of the same response."""
-        known = {c for c in self.claims if self._state(c) is ClaimState.COMPLETED}
+        """The claims beside which this grant is rightly one more effect: those whose effect was
+        known and never in doubt, and equal calls of the same response."""
+        known = {
+            c
+            for c in self.claims
+            if self._state(c) is ClaimState.COMPLETED and not self._was_unknown(c)
+        }
         if Flag.IDENTICAL_IN_TURN in answer.flags:
             known |= {c for c, story in self.claims.items() if story.turn_index == 1}
         return known - {claim_id}
+
+    def _was_unknown(self, claim_id: UUID) -> bool:
+        return any(
+            e.kind is EventKind.LAPSED
+            or (e.kind is EventKind.REPORTED and e.word == Outcome.UNKNOWN)
+            for e in self.world.events(claim_id)
+        )
 
     def _state(self, claim_id: UUID) -> ClaimState:
         return self.world.row(claim_id).state

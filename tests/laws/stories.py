@@ -23,6 +23,17 @@ class Story:
     caller_key: str | None = None
     intended: bool = False
 
+    def asks_for_the_same(self, other: Story) -> bool:
+        """Whether nobody could mean two payments: equal arguments, or one place in one turn.
+
+        A turn that is reworded and, elsewhere, the first wording repeated have nothing in common
+        that a ledger could see.
+        """
+        if self.intended or other.intended:
+            return False
+        place = (self.turn_index, self.position)
+        return self.arguments == other.arguments or place == (other.turn_index, other.position)
+
 
 FIRST = Story(name="first")
 REDELIVERED = Story(name="redelivered")

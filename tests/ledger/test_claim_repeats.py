@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from effects.core.vocabulary import (
     AnswerCode,
     Flag,
     Outcome,
+    SightingWord,
     Verdict,
 )
 from ledger import append
 from ledger.models import Claim, HeldRequest
 from tests.laws.world import World
 from tests.ledger.claims import (
+    LEASE_SECONDS,
     OTHER_STRONG_ID,
     RENUMBERED,
     REPEATED,
@@ -26,7 +30,6 @@ from tests.ledger.claims import (
 
 pytestmark = pytest.mark.django_db
 C, W, V = AnswerCode, Outcome, Verdict
-NONCE = "ab" * 16
 
 
 @pytest.fixture
@@ -204,3 +207,59 @@ def test_a_business_act_without_its_fields_is_not_compared() -> None:
     granted(world, arguments='{"order":null}')
     answer = ask(world, arguments='{"order":null,"x":1}', conversation="c2", call_id=None)
     assert (answer.code, answer.flags) == (C.GRANTED, ())
+
+
+# Late truth
+
+
+def completed_late(world: World) -> UUID:
+    """Its agent was told "unknown"; a look-up found the effect afterwards."""
+    claim_id = reported(world, W.UNKNOWN).claim_id
+    assert claim_id
+    world.observe(claim_id, SightingWord.FOUND, 1, objects=("pi_1",))
+    return claim_id
+
+
+def test_a_model_that_was_told_unknown_and_asks_again_hears_that_it_is_already_done(
+    world: World,
+) -> None:
+    first = completed_late(world)
+    answer = ask(world, **REPEATED)
+    assert (answer.code, answer.blocker) == (C.ALREADY_DONE, first)
+    assert answer.provider_object == "pi_1"
+    assert HeldRequest.objects.get().code == C.ALREADY_DONE
+
+
+def test_a_lease_that_ran_out_leaves_the_same_doubt(world: World) -> None:
+    claim_id = granted(world).claim_id
+    assert claim_id
+    world.clock.advance(LEASE_SECONDS)
+    world.report(claim_id, 1, W.COMPLETED, "pi_1")
+    assert ask(world, **REPEATED).code is C.ALREADY_DONE
+
+
+def test_a_person_ends_the_doubt_for_this_and_every_later_repeat(world: World) -> None:
+    completed_late(world)
+    ask(world, **REPEATED)
+    append.allow(world.workspace_id, HeldRequest.objects.get().pk, 1, "two orders")
+    second = granted(world, **REPEATED).claim_id
+    assert second
+    world.report(second, 1, W.COMPLETED, "pi_2")
+    later = ask(world, **(REPEATED | {"turn_index": 4, "call_id": None}))
+    assert (later.code, later.flags) == (C.GRANTED, (Flag.SAME_AS_EARLIER,))
+
+
+def test_an_agent_that_may_repeat_ends_the_doubt_by_saying_so() -> None:
+    world = a_world(agent_may_repeat=True)
+    first = completed_late(world)
+    answer = ask(world, **REPEATED, repeat_of=first)
+    assert (answer.code, answer.flags) == (C.GRANTED, (Flag.REPEAT_OF,))
+    assert answer.claim_id
+    world.report(answer.claim_id, 1, W.COMPLETED, "pi_2")
+    later = ask(world, **(REPEATED | {"turn_index": 4, "call_id": None}))
+    assert (later.code, later.flags) == (C.GRANTED, (Flag.SAME_AS_EARLIER,))
+
+
+def test_the_same_call_itself_gets_its_result_whatever_it_was_told_before(world: World) -> None:
+    completed_late(world)
+    assert ask(world).code is C.REPLAYED

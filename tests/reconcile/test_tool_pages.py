@@ -307,7 +307,7 @@ def test_claims_are_asked_about_again_when_their_tools_look_up_changes(
     tool = Tool.objects.get(name="charge_card")
     undecided(tool, effect_class="keyed_write")
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE ledger_due SET at = 'infinity' WHERE why = 'lookup'")
+        cursor.execute("UPDATE ledger_due SET at = NULL WHERE why = 'lookup'")
     posted = base | change | {"version": str(tool.version), "confirmed": "yes"}
     assert admin.post(f"/tools/{tool.pk}/", posted).status_code == 302
     assert len(append.take_due_lookups(10, lease_seconds=60)) == due
