@@ -171,7 +171,6 @@ CELERY_BEAT_SCHEDULER = "effects.celery:SeenScheduler"
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "tick": {"task": "effects.tasks.tick", "schedule": 5.0, "options": {"expires": 30}},
     # A tick that waited behind others is not worth running: the next one does its work.
-    "clock": {"task": "reconcile.tasks.tick", "schedule": 2.0, "options": {"expires": 10}},
     "reconcile": {"task": "reconcile.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
 }
 
@@ -181,4 +180,6 @@ LOGGING = {
     "formatters": {"plain": {"format": "%(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
+    # A claim that is not granted is a 409 and no fault of anybody's; Django would warn of each.
+    "loggers": {"django.request": {"level": "ERROR"}},
 }

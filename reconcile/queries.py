@@ -88,7 +88,6 @@ class Call:
         verdicts = [made for made in self.decisions if made.withdraws is None]
         return verdicts[-1] if verdicts else None
 
-
     @property
     def cancelled(self) -> Decision | None:
         """The newest verdict, where a new fact cancelled it in its minute: its author is told."""
