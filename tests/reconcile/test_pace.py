@@ -67,9 +67,7 @@ def test_the_rest_grows_and_has_an_end(account: Connection) -> None:
     assert pace.may_ask(account.pk, NOW) == NOW + pace.ALONE_MAX
 
 
-@pytest.mark.parametrize(
-    "word", sorted(set(SightingWord) - pace.IN_VAIN), ids=str
-)
+@pytest.mark.parametrize("word", sorted(set(SightingWord) - pace.IN_VAIN), ids=str)
 def test_any_answer_ends_the_rest(account: Connection, word: SightingWord) -> None:
     pace.note(account.pk, SightingWord.MISCONFIGURED, NOW)
     pace.note(account.pk, word, NOW)
