@@ -20,4 +20,4 @@ class _LastHands(Hands):
 def act_and_die(world: jobs.World, job: jobs.Job) -> None:
     """The tool is carried out and answered; nobody hears of it."""
     worker.Hands = _LastHands  # type: ignore[attr-defined] # this process ends with it
-    worker.run_job(world, job, lambda _: None)
+    worker.run_job(world, job, say=lambda _: None, wait=lambda: None)

@@ -217,7 +217,7 @@ def test_an_object_of_the_stripe_sdk_is_kept_whole_with_its_id_and_whether_it_is
             )
 
         done = send_payment(TURN, amount=1200)
-        http_client.close()  # type: ignore[no-untyped-call]  # the SDK's own
+        http_client.close()
         assert f"idempotency-key: {KEY}" in provider.requests[0].decode().lower()
     (report,) = scripted.told(Complete)
     assert (report.provider_object, report.replayed, report.marker_sent) == ("pi_9", True, True)

@@ -181,7 +181,7 @@ def test_a_reset_during_the_tls_handshake_is_at_least_never_called_refused(send)
 
 
 def made_by_stripe(text: str) -> stripe.APIConnectionError:
-    error: stripe.APIConnectionError = stripe.APIConnectionError(text)  # type: ignore[no-untyped-call]  # the SDK's own
+    error: stripe.APIConnectionError = stripe.APIConnectionError(text)
     return error
 
 
@@ -464,7 +464,7 @@ def test_the_stripe_module_repeats_by_default_so_its_answer_proves_nothing(monke
         assert failure_of(send).outcome is Outcome.UNKNOWN
         monkeypatch.setattr(stripe, "max_network_retries", 0)
         assert failure_of(send).outcome is Outcome.REFUSED
-        client.close()  # type: ignore[no-untyped-call]  # the SDK's own
+        client.close()
 
 
 def test_retries_of_one_request_count_although_the_client_has_none():
@@ -477,7 +477,7 @@ def test_retries_of_one_request_count_although_the_client_has_none():
         failure = failure_of(
             lambda: client.v1.refunds.create({"charge": "ch_1"}, {"max_network_retries": 2})
         )
-        http_client.close()  # type: ignore[no-untyped-call]  # the SDK's own
+        http_client.close()
     assert failure.outcome is Outcome.UNKNOWN
 
 
