@@ -13,8 +13,8 @@ demo: ready ## everything, with a provider that misbehaves and agents that meet 
 up: ready ## the same without the sandbox
 	@exec $(PYTHON) manage.py up
 
-test: ready ## every test once
-	@exec $(PYTHON) -m pytest
+test: ready ## every test once; files are dealt out to the cores, each core has its own services
+	@exec $(PYTHON) -m pytest -n auto --dist loadfile
 
 slow: ready ## soaks and storms
 	@exec $(PYTHON) -m pytest -m slow

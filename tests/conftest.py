@@ -19,6 +19,8 @@ _services = pytest.StashKey[ExitStack]()
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.collectonly or config.option.help or config.option.version:
         return
+    if config.option.numprocesses and not hasattr(config, "workerinput"):
+        return  # Each worker has services of its own; who hands out the tests needs none.
     test_settings.TEST_VAR.mkdir(mode=0o700)
     (test_settings.TEST_VAR / "static").mkdir()  # Whitenoise warns of a missing one.
     services = config.stash[_services] = ExitStack()

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from effects.core.vocabulary import Role, SightingWord
 from effects.models import Tool, Workspace
+from reconcile import cards
 from tests.support.clock import ShiftedClock
 from tests.support.desk import (
     a_call,
@@ -133,7 +134,9 @@ def test_an_empty_list_says_what_that_means(desk: Page, address: str, says: str)
 
 
 def test_a_search_that_finds_nothing_here_leads_to_where_it_does(desk: Page, charge: Tool) -> None:
-    complete(charge, a_call(charge, arguments={"amount": 4711}))
+    settled = a_lost_call(charge, arguments={"amount": 4711})
+    cards.fill()  # as the worker's next tick would, while the call is undecided
+    see(charge, settled, SightingWord.FOUND, objects=("pi_1",), counts=True)
     desk.goto("/queue/?q=47.11")
     desk.get_by_role("link", name="Show them among all calls").click()
     expect(desk.locator("tr[data-row]")).to_have_count(1)

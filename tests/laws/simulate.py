@@ -25,7 +25,7 @@ from tests.laws.outcomes import bad_outcomes
 from tests.laws.provider import Provider
 from tests.laws.simulator import History
 from tests.laws.world import DifferenceError, World
-from tests.support.clock import START, FrozenClock
+from tests.support.clock import START, FrozenClock, a_clock_of_our_own
 
 
 @dataclass
@@ -54,11 +54,12 @@ class Summary:
 
 def run(first: int, count: int) -> Summary:
     summary = Summary()
-    for seed in range(first, first + count):
-        with transaction.atomic():
-            bad, log = one_history(seed, summary.counted)
-            transaction.set_rollback(True)
-        summary.add(seed, bad, log)
+    with a_clock_of_our_own():
+        for seed in range(first, first + count):
+            with transaction.atomic():
+                bad, log = one_history(seed, summary.counted)
+                transaction.set_rollback(True)
+            summary.add(seed, bad, log)
     return summary
 
 
@@ -101,7 +102,7 @@ def a_history(seed: int) -> History:
     )
     window = None if window_seconds is None else timedelta(seconds=window_seconds)
     return History(
-        world=World(tool=tool, clock=FrozenClock()),
+        world=World(tool=tool, clock=FrozenClock(replace=False)),
         random=rng,
         provider=Provider(window=window, random=rng),
     )

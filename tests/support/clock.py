@@ -6,6 +6,9 @@ may ask the ledger may set one. Inside a rolled-back test the replacement disapp
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from django.db import connection
@@ -30,12 +33,31 @@ AS $$ SELECT clock_timestamp() $$
 """
 
 
-class FrozenClock:
-    """Stands still until it is moved. For one connection only."""
+@contextmanager
+def a_clock_of_our_own() -> Iterator[None]:
+    """Gives this process's connection a clock that no other process sees or waits for.
 
-    def __init__(self, now: datetime = START) -> None:
+    Replacing the one function in two open transactions would make the second wait for the first.
+    """
+    schema = f"clock_of_{os.getpid()}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE SCHEMA {schema}; SET search_path = {schema}, public")
+        cursor.execute(FROZEN)
+    try:
+        yield
+    finally:
         with connection.cursor() as cursor:
-            cursor.execute(FROZEN)
+            cursor.execute(f"SET search_path = public; DROP SCHEMA {schema} CASCADE")
+
+
+class FrozenClock:
+    """Stands still until it is moved. For one connection only; it replaces the clock unless the
+    connection has `a_clock_of_our_own`."""
+
+    def __init__(self, now: datetime = START, *, replace: bool = True) -> None:
+        if replace:
+            with connection.cursor() as cursor:
+                cursor.execute(FROZEN)
         self.now = now
         self._told: datetime | None = None
         self.tell()
