@@ -33,7 +33,10 @@ lock: ready ## resolve requirements.lock again; needs uv
 	$$uv pip compile -q --universal --generate-hashes --no-header --no-annotate \
 		--python-version 3.12 pyproject.toml --group server --group dev -o requirements.lock
 
-faultlab cases bench shots: ready
+bench: ready ## claim and completion as a ratio to the bare PostgreSQL work of the same run
+	@exec $(PYTHON) -m tests.bench
+
+faultlab cases shots: ready
 	@echo "make $@: not built yet" >&2; exit 1
 
 ready:
