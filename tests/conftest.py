@@ -4,13 +4,14 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, sync_playwright
 
 from tests import settings as test_settings
-from tests.support import stack
+from tests.support import road, stack
 from tests.support.browser import LAUNCH_ARGUMENTS, find_chromium
 
 _services = pytest.StashKey[ExitStack]()
@@ -78,6 +79,13 @@ def live_desk(transactional_db: None, _desk_url: str) -> str:
 def live_api(transactional_db: None, _api_url: str) -> str:
     """The address of a real api process; what the test wrote is committed, then flushed."""
     return _api_url
+
+
+@pytest.fixture
+def worker(process_env: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    """A real Celery worker on the tests' database; the address of the provider that it may ask."""
+    with road.a_worker(process_env, tmp_path) as provider_url:
+        yield provider_url
 
 
 @pytest.fixture(scope="session")

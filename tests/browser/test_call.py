@@ -1,9 +1,6 @@
 """The call page in a real browser: asking, deciding, undoing, deciding again; keys; no script."""
 
 import re
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -11,12 +8,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
 from effects.core.vocabulary import ClaimState, Role, SightingWord, Verdict
-from effects.local.processes import Program
 from effects.models import Connection, Tool, Workspace
 from reconcile import queries
-from reconcile.sandbox.provider.server import Provider
-from tests import settings as test_settings
-from tests.support import stack
 from tests.support.desk import a_keyed_tool, a_lost_call, a_person, a_workspace, see
 from tests.support.looking import (
     DESK,
@@ -26,9 +19,7 @@ from tests.support.looking import (
     keep_picture,
     overflow_pixels,
 )
-
-WORKER_MILLISECONDS = 60_000
-"""Longest wait for what two more processes do: the broker's first connection, and the worker."""
+from tests.support.road import WORKER_MILLISECONDS, decide
 
 
 @pytest.fixture
@@ -77,34 +68,6 @@ def desk(page: Page, live_desk: str, ana: User) -> Page:
 def decisions(tool: Tool, claim_id: UUID) -> list[str]:
     made = queries.call(tool.workspace_id, claim_id).decisions
     return [str(decision.verdict) for decision in made]
-
-
-def decide(page: Page, choice: str, reason: str, button: str | None = None) -> None:
-    """Picks a decision, reviews it and records it."""
-    page.get_by_role("radio", name=re.compile(f"^{choice}")).check()
-    page.get_by_role("button", name="Review the decision").click()
-    page.get_by_label("Reason").fill(reason)
-    page.get_by_role("dialog").get_by_role("button", name=button or choice).click()
-
-
-@pytest.fixture
-def worker(process_env: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    """A real worker beside the desk, and a sandbox provider that it may ask; its address."""
-    with Provider(tmp_path / "sandbox") as provider:
-        env = {
-            **process_env,
-            "COUNTERFOIL_PRIVATE_ORIGINS": provider.url,
-            "SANDBOX_READ_KEY": "rk_test_halden",
-            "PYTHONWARNINGS": "ignore:You're running the worker with superuser",
-        }
-        argv = (sys.executable, "-m", "celery", "-q", "-A", "effects.celery", "worker")
-        program = Program(
-            name="worker",
-            argv=(*argv, "-P", "solo", "-l", "WARNING", "--without-gossip", "--without-mingle"),
-            env=env,
-        )
-        with stack.running(program, log=test_settings.TEST_VAR / "worker.log"):
-            yield provider.url
 
 
 def test_support_finds_asks_decides_undoes_and_decides_again(
