@@ -56,6 +56,8 @@ def play(direction: Direction, operation: Operation) -> Played:
     elif operation.trouble.mishap.kills:
         first.await_end()
         _send(direction, played, _again(first.job, Again.REDELIVERED))
+    elif operation.again is Again.AFTER_DOUBT:
+        _play_doubted(direction, played, first)
     elif operation.again is not Again.NO:
         _play_overtaken(direction, played, first)
     for delivery in played.deliveries:
@@ -90,6 +92,19 @@ def _play_overtaken(direction: Direction, played: Played, first: Delivery) -> No
     if first.job.waits_for_a_word:
         second.await_stage(Stage.TOLD, Stage.GRANTED)
         first.go_on()
+
+
+def _play_doubted(direction: Direction, played: Played, first: Delivery) -> None:
+    """Let the model ask once more, one turn after it was told that nobody knows.
+
+    By then the ledger may have found out. The model has not heard of it, so what it asks for is no
+    other purchase.
+    """
+    first.await_stage(Stage.TOLD, Stage.ENDED)
+    told = first.last
+    if told is not None and told.status == "unknown":
+        first.await_end()
+        _send(direction, played, _again(first.job, Again.AFTER_DOUBT))
 
 
 def _try_once_more(direction: Direction, played: Played) -> None:
@@ -154,7 +169,7 @@ def _again(job: Job, style: Again) -> Job:
             return replace(calm, delivery_count=job.delivery_count + 1)
         case Again.REISSUED:
             return replace(calm, response_id=response_id, call_id=call_id)
-        case Again.NEXT_TURN:
+        case Again.NEXT_TURN | Again.AFTER_DOUBT:
             turn_index = job.turn_index + 1
             return replace(calm, turn_index=turn_index, response_id=response_id, call_id=call_id)
 

@@ -30,6 +30,8 @@ after it has given up; the difference is less than what the tools' contract says
 HOLD_SECONDS: Final = 2.0
 """How long the provider works while a worker is killed between send and answer."""
 LATE_COMMIT_SECONDS: Final = 3.0
+LOSES_THE_ANSWER: Final = frozenset({Fault.DROP_AFTER_COMMIT, Fault.CUT_MID_BODY})
+"""Faults after which the model is told "unknown" although the effect is there."""
 
 
 class Again(StrEnum):
@@ -39,6 +41,7 @@ class Again(StrEnum):
     REDELIVERED = "redelivered"  # the queue hands the same job to another worker
     REISSUED = "reissued"  # the turn is requested again: a new response, a new call id
     NEXT_TURN = "next_turn"  # the model asks once more in its next turn
+    AFTER_DOUBT = "after_doubt"  # the same, after it was told "unknown" and the truth may be known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +177,9 @@ def _asked_again(troubles: list[Trouble], chance: random.Random) -> list[Again]:
     styles = _cycle_of(Again.REISSUED, Again.NEXT_TURN, Again.REDELIVERED)
     for place in chance.sample(quiet, max(wanted, len(troubles) // 10)):
         asked[place] = next(styles)
+    for place in quiet:
+        if asked[place] is Again.NO and troubles[place].fault in LOSES_THE_ANSWER:
+            asked[place] = Again.AFTER_DOUBT
     return asked
 
 

@@ -12,6 +12,7 @@ from reconcile.sandbox.stories import (
     CONVERSATIONS_MIN,
     EACH_FAULT_MIN,
     EACH_MISHAP_MIN,
+    LOSES_THE_ANSWER,
     Again,
     storm,
 )
@@ -56,3 +57,9 @@ def test_no_two_operations_share_an_order():
 def test_a_storm_without_room_for_its_faults_is_refused():
     with pytest.raises(ValueError, match="no room for every fault"):
         storm(CONVERSATIONS_MIN - 1, 7)
+
+
+def test_a_storm_has_models_that_ask_again_after_they_were_told_unknown():
+    doubted = [op for op in storm(40, 7) if op.again is Again.AFTER_DOUBT]
+    assert len(doubted) >= 5
+    assert {op.trouble.fault for op in doubted} <= LOSES_THE_ANSWER
