@@ -65,7 +65,7 @@ def claim(workspace_id: int, request: ClaimRequest) -> ClaimAnswer:
     """
     while True:
         tool = _remembered_rules(workspace_id, request.tool)
-        ids = identities(_facts(workspace_id, request, tool.rules))
+        ids = identities(call_facts(workspace_id, request, tool.rules))
         (told,) = call(CLAIM, _parameters(workspace_id, request, tool, ids))
         row = dict(zip(COLUMNS, told, strict=True))
         if not row["rules_changed"]:
@@ -93,7 +93,8 @@ def rules_of(tool: Tool) -> ArgumentRules:
     return ArgumentRules(**declared)
 
 
-def _facts(workspace_id: int, request: ClaimRequest, rules: ArgumentRules) -> CallFacts:
+def call_facts(workspace_id: int, request: ClaimRequest, rules: ArgumentRules) -> CallFacts:
+    """What a request says about its call, as the identities are made of it."""
     return CallFacts(
         workspace=workspace_id,
         tool=request.tool,

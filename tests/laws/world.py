@@ -11,7 +11,7 @@ from uuid import UUID
 from effects.core.clock import ClaimClock, Pending
 from effects.core.decision import Asked, Policy, Remembered, StoredClaim, Told, decide_claim
 from effects.core.fold import Folded, LoggedEvent, fold
-from effects.core.identity import CallFacts, Identities, identities
+from effects.core.identity import Identities, identities
 from effects.core.messages import ClaimAnswer, ClaimRequest, Complete, Settle
 from effects.core.vocabulary import (
     AnswerCode,
@@ -110,7 +110,7 @@ class World:
     def _expected(self, request: ClaimRequest) -> Told:
         rules = claiming.rules_of(self.tool)
         asked = Asked(
-            identities=identities(_facts(self.workspace_id, request, rules)),
+            identities=identities(claiming.call_facts(self.workspace_id, request, rules)),
             tool=self.tool.pk,
             position=request.position,
             response_id=request.response_id,
@@ -265,22 +265,6 @@ class World:
                 f"the row says {(state, fresh_key, conditional, open_truth)}, the fold {law}"
             )
         return folded
-
-
-def _facts(workspace_id: int, request: ClaimRequest, rules: Any) -> CallFacts:
-    return CallFacts(
-        workspace=workspace_id,
-        tool=request.tool,
-        arguments=request.arguments,
-        conversation=request.conversation,
-        turn_index=request.turn_index,
-        position=request.position,
-        ordinal=request.ordinal,
-        response_id=request.response_id,
-        call_id=request.call_id,
-        caller_key=request.caller_key,
-        rules=rules,
-    )
 
 
 def _event(row: Any) -> LoggedEvent:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from effects.core.messages import ClaimAnswer, ClaimRequest
-from effects.core.vocabulary import AnswerCode, EffectClass, Outcome
+from effects.core.vocabulary import AnswerCode, EffectClass, Outcome, Verdict
 from effects.models import Tool, Workspace
 from tests.laws.world import World
 from tests.support.clock import START, FrozenClock
@@ -70,6 +71,26 @@ def reported(world: World, outcome: Outcome, **changes: Any) -> ClaimAnswer:
     named = "pi_1" if outcome is Outcome.COMPLETED else None
     world.report(answer.claim_id, answer.fence, outcome, named)
     return answer
+
+
+def the_claim(world: World, outcome: Outcome, **changes: object) -> UUID:
+    claim_id = reported(world, outcome, **changes).claim_id
+    assert claim_id
+    return claim_id
+
+
+def in_flight(world: World, **changes: object) -> UUID:
+    claim_id = granted(world, **changes).claim_id
+    assert claim_id
+    return claim_id
+
+
+def second_attempt(world: World, verdict: Verdict = Verdict.RELEASE_SAME) -> UUID:
+    """Unknown after the first attempt, released, granted again: the second one is in flight."""
+    claim_id = the_claim(world, Outcome.UNKNOWN)
+    world.decide(claim_id, verdict, hold_seconds=0)
+    assert granted(world).fence == 2
+    return claim_id
 
 
 REPEATED = {"turn_index": 2, "response_id": "resp_2", "call_id": OTHER_STRONG_ID}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from effects.core.problems import NotOffered, Stale
@@ -26,7 +24,8 @@ from tests.ledger.claims import (
     a_world,
     ask,
     granted,
-    reported,
+    in_flight,
+    the_claim,
 )
 
 pytestmark = pytest.mark.django_db
@@ -36,26 +35,6 @@ S, W, V = ClaimState, Outcome, Verdict
 @pytest.fixture
 def world() -> World:
     return a_world()
-
-
-def the_claim(world: World, outcome: Outcome, **changes: object) -> UUID:
-    claim_id = reported(world, outcome, **changes).claim_id
-    assert claim_id
-    return claim_id
-
-
-def in_flight(world: World, **changes: object) -> UUID:
-    claim_id = granted(world, **changes).claim_id
-    assert claim_id
-    return claim_id
-
-
-def second_attempt(world: World, verdict: Verdict = V.RELEASE_SAME) -> UUID:
-    """Unknown after the first attempt, released, granted again: the second one is in flight."""
-    claim_id = the_claim(world, W.UNKNOWN)
-    world.decide(claim_id, verdict, hold_seconds=0)
-    assert granted(world).fence == 2
-    return claim_id
 
 
 # Decisions
