@@ -28,6 +28,7 @@ from effects.core.vocabulary import (
 )
 from effects.money import Money
 from ledger import queries as record
+from ledger.others import OtherRequest, other_requests
 from reconcile import cards
 from reconcile.situation import AttemptSeen, Evidence, Sibling, Situation, Strength
 
@@ -51,6 +52,7 @@ class Call:
     attempts: tuple[Attempt, ...]
     decisions: tuple[Decision, ...]
     fates: dict[int, record.Fate]
+    others: tuple[OtherRequest, ...]
     told: ClaimAnswer
     summary: str
     money: Money | None
@@ -116,6 +118,7 @@ def call(workspace_id: int, claim_id: UUID) -> Call:
         attempts=tuple(reversed(attempts)),
         decisions=tuple(record.decisions(claim)),
         fates=record.fates(claim),
+        others=tuple(other_requests(claim)),
         told=record.status(claim, now=now),
         summary=card.summary,
         money=card.money,

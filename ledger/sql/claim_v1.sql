@@ -229,7 +229,7 @@ begin
   me.turn_index := p_turn_index;
   me.response_id := p_response_id;
   me.call_id := p_call_id;
-  me.arguments := case when octet_length(p_arguments) <= 2048 then p_arguments end;
+  me.arguments := p_arguments;
 
   <<again>> loop
     tries := tries + 1;
@@ -307,12 +307,12 @@ begin
     values (p_workspace, p_tool, a.effect_class, t.attempts_max, now, now + lease,
       now + key_window, p_key, p_conversation, p_turn_index, p_position, p_ordinal, p_response_id,
       p_call_id, p_nonce, a.flags, p_scope, p_turn, p_local, p_call, p_caller, p_repeat, p_business,
-      p_arguments_digest, me.arguments)
+      p_arguments_digest, case when octet_length(p_arguments) <= 2048 then p_arguments end)
     on conflict do nothing returning * into c;
     continue again when not found;  -- somebody was faster: look again
     insert into ledger_event (claim_id, seq, at, kind, fence, generation, data)
     values (c.id, 1, now, 'granted', 1, 1, p_data);
-    if me.arguments is null then
+    if octet_length(p_arguments) > 2048 then
       insert into ledger_payload (workspace_id, claim_id, seq, name, body, digest, size_bytes)
       values (p_workspace, c.id, 0, 'arguments', convert_to(p_arguments, 'UTF8'),
         sha256(convert_to(p_arguments, 'UTF8')), octet_length(p_arguments));

@@ -9,7 +9,7 @@ from uuid import UUID
 from django import template
 from django.contrib.auth.models import User
 
-from effects.core.vocabulary import Outcome, SightingWord, Verdict
+from effects.core.vocabulary import AnswerCode, Outcome, SightingWord, Verdict
 from effects.templatetags.desk import STATE_PARTS
 from reconcile import reading
 from reconcile.actions import ActionName
@@ -26,6 +26,14 @@ SIGHTING_WORDS: Final = {
     SightingWord.MISCONFIGURED: "Look-up set up wrongly",
     SightingWord.RATE_LIMITED: "Asked to wait",
     SightingWord.UNMAPPED: "Answer not understood",
+}
+OTHER_REQUEST_WORDS: Final = {
+    AnswerCode.HELD: "Held back: it asks for the same thing while this call is not settled",
+    AnswerCode.ALREADY_DONE: "Told that this call has done it already",
+    AnswerCode.REISSUED_DIFFERENTLY: "The turn was asked again and says something else here",
+    AnswerCode.MISMATCH: "Refused: the same call, with other arguments",
+    AnswerCode.IDENTITIES_DISAGREE: "Refused: it names this call and another one",
+    AnswerCode.ATTEMPTS_EXHAUSTED: "Refused: no attempt is left, a person may release it",
 }
 DELAY_WORDS: Final = {
     "none": "Answers without delay.",
@@ -48,6 +56,12 @@ def visible(text: object) -> str:
 @register.filter
 def sighting_words(word: str) -> str:
     return SIGHTING_WORDS.get(SightingWord(word), word)
+
+
+@register.filter
+def other_request_words(code: str) -> str:
+    """What a request that met a call was told, and why."""
+    return OTHER_REQUEST_WORDS.get(AnswerCode(code), str(code))
 
 
 @register.filter

@@ -283,6 +283,13 @@ def test_a_strong_id_with_other_arguments_is_a_mismatch_and_a_case(world: World)
     assert (case.code, case.arguments) == (C.MISMATCH, '{"amount":999}')
 
 
+def test_a_case_keeps_arguments_that_are_too_large_for_a_claims_row(world: World) -> None:
+    granted(world)
+    large = f'{{"amount":999,"note":"{"x" * 5000}"}}'
+    assert ask(world, arguments=large).code is C.MISMATCH
+    assert Case.objects.get().arguments == large
+
+
 def test_the_same_mismatch_again_is_counted_on_its_case(world: World) -> None:
     granted(world)
     for _ in range(3):

@@ -80,6 +80,13 @@ def a_call(
     tool: Tool, *, arguments: dict[str, Any] | str | None = None, **more: Any
 ) -> ClaimAnswer:
     """A claim that an agent made for this tool: granted, and in flight."""
+    answer = ask(tool, arguments=arguments, **more)
+    assert answer.claim_id is not None
+    return answer
+
+
+def ask(tool: Tool, *, arguments: dict[str, Any] | str | None = None, **more: Any) -> ClaimAnswer:
+    """What an agent that asks for a call of this tool is told, whatever that is."""
     number = next(_numbers)
     said = {
         "amount": 14900,
@@ -100,9 +107,7 @@ def a_call(
         "response_id": f"response-{number}",
         "worker": "w-7",
     }
-    answer = claiming.claim(tool.workspace_id, ClaimRequest(**(usual | more)))
-    assert answer.claim_id is not None
-    return answer
+    return claiming.claim(tool.workspace_id, ClaimRequest(**(usual | more)))
 
 
 def claim_id_of(answer: ClaimAnswer) -> UUID:

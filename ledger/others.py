@@ -1,0 +1,60 @@
+"""Other requests that met a claim and were not granted: remembered ones, and cases for a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from effects.core.vocabulary import AnswerCode
+from ledger.models import Case, Claim, HeldRequest
+
+REQUESTS_MAX: Final = 50
+"""Most requests of each kind that are read; the newest ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherRequest:
+    """One request and what it was told. `seen`: how often; `answered`: nothing waits for it any
+    more; `arguments` are its own, where they were kept."""
+
+    code: AnswerCode
+    at: datetime
+    conversation: str | None
+    turn_index: int | None
+    arguments: str | None
+    seen: int = 1
+    answered: bool = False
+
+
+def other_requests(claim: Claim) -> list[OtherRequest]:
+    """Everything that was asked beside this claim and not granted because of it, newest first."""
+    cases = Case.objects.filter(workspace_id=claim.workspace_id, claim_id=claim.pk)
+    held = HeldRequest.objects.filter(workspace_id=claim.workspace_id, blocker_id=claim.pk)
+    # A reworded turn is remembered and is a case as well; it is shown once, as the case.
+    held = held.exclude(code=AnswerCode.REISSUED_DIFFERENTLY)
+    found = [
+        OtherRequest(
+            code=AnswerCode(case.code),
+            at=case.at,
+            conversation=case.data.get("conversation"),
+            turn_index=case.data.get("turn_index"),
+            arguments=case.arguments,
+            seen=case.seen,
+        )
+        for case in cases.order_by("-pk")[:REQUESTS_MAX]
+    ]
+    found += [
+        OtherRequest(
+            code=AnswerCode(request.code),
+            at=request.at,
+            conversation=request.conversation,
+            turn_index=request.turn_index,
+            arguments=request.arguments,
+            answered=request.answered_at is not None,
+        )
+        for request in held.exclude(code=AnswerCode.REISSUED_DIFFERENTLY).order_by("-pk")[
+            :REQUESTS_MAX
+        ]
+    ]
+    return sorted(found, key=lambda request: request.at, reverse=True)
