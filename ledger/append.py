@@ -235,6 +235,7 @@ def sweep(limit: int) -> int:
             (claim_id,),
         )
         swept += 1
+    call("SELECT ledger_forget_settled_v1()", ())
     return swept
 
 
@@ -250,9 +251,13 @@ def take_due_lookups(limit: int, lease_seconds: int) -> list[DueLookup]:
     ]
 
 
-def schedule_lookup(claim_id: UUID, at: datetime | None) -> None:
-    """When the provider is asked next; None: there is nothing more to ask."""
-    call("SELECT ledger_schedule_lookup_v1(%s, %s)", (claim_id, at))
+def schedule_lookup(claim_id: UUID, at: datetime | None, *, known_at: datetime) -> None:
+    """When the provider is asked next; None: there is nothing more to ask.
+
+    `known_at` is the ledger's clock before the claim was read for this plan. Where an attempt has
+    ended since, the plan is out of date and nothing is changed.
+    """
+    call("SELECT ledger_schedule_lookup_v1(%s, %s, %s)", (claim_id, at, known_at))
 
 
 def resume_lookups(workspace_id: int, tool_id: int) -> int:

@@ -279,11 +279,17 @@ class Case(models.Model):
 
 
 class Due(models.Model):
-    """Work that the clock brings: written on the rare path only, found by a sweep."""
+    """The work lists: what the clock, a look-up or a person has to see to.
+
+    Written on the rare path only, in the transaction that changes the claim, so that no list of
+    undecided calls reads every claim that ever was.
+    """
 
     class Why(models.TextChoices):
         CLOCK = "clock"  # a lease, a held decision, a release: `sweep` looks at the claim
         LOOKUP = "lookup"  # an attempt's truth is open: reconcile asks the provider
+        PERSON = "person"  # nobody can account for it, or it was stopped: the queue lists it
+        SETTLED = "settled"  # it was listed, and is settled since: "resolved today"
 
     pk = models.CompositePrimaryKey("claim_id", "why")
     claim = models.ForeignKey(
@@ -293,12 +299,15 @@ class Due(models.Model):
         Workspace, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False
     )
     why = models.CharField(max_length=10)
-    at = models.DateTimeField(null=True)  # null: there is nothing more to ask
+    at = models.DateTimeField(null=True)  # null: nothing happens by itself
     since = models.DateTimeField()
     tries = models.IntegerField(db_default=0)
 
     class Meta:
-        indexes = [models.Index(name="due_at", fields=["why", "at"])]
+        indexes = [
+            models.Index(name="due_at", fields=["why", "at"]),
+            models.Index(name="due_list", fields=["workspace", "why"]),
+        ]
 
     @override
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from effects import registry
 from effects.models import Tool
 from ledger import queries
 from reconcile.models import Card
-from reconcile.queue import CANDIDATES, CLOSING_SOON
+from reconcile.queue import CANDIDATES, CLOSING_SOON, LISTED
 
 FILL_AT_ONCE_MAX: Final = 500
 """Most cards that one call of `fill` writes: about a tenth of a second of reading JSON."""
@@ -46,9 +46,10 @@ SELECT c.id, c.workspace_id, c.tool_id,
    AND {which}
  LIMIT %(limit)s
 """
+_OF_WORKSPACE: Final = "AND (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s)"
 # A call that simply goes well is in no list and needs no card.
 _LISTED: Final = f"""{CANDIDATES}
-   AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)"""
+   AND c.id IN ({LISTED.format(of_workspace=_OF_WORKSPACE)})"""
 
 
 def fill(*, workspace_id: int | None = None, limit: int = FILL_AT_ONCE_MAX) -> int:

@@ -82,7 +82,7 @@ def investigate(workspace_id: int, claim_id: UUID, asking: Asking) -> Looked:
     judgement = judge(facts, look, earlier_looks(read.events))
     state = append.observe(workspace_id, claim_id, _observation(read, look, judgement, asking))
     next_at = _plan_next(read, facts, look, judgement, state)
-    append.schedule_lookup(claim_id, next_at)
+    append.schedule_lookup(claim_id, next_at, known_at=read.now)
     return Looked(
         why=judgement.why, state=state, word=look.word, judgement=judgement, next_at=next_at
     )
@@ -115,7 +115,7 @@ def _all_events(claim: Claim) -> list[Event]:
 
 
 def _not_asked(read: Read, why: str, *, next_at: datetime | None) -> Looked:
-    append.schedule_lookup(read.claim.pk, next_at)
+    append.schedule_lookup(read.claim.pk, next_at, known_at=read.now)
     return Looked(why=why, state=read.state, next_at=next_at)
 
 

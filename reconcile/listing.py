@@ -21,6 +21,7 @@ from reconcile.queue import (
     CLOSING_SOON,
     GROUP_WORDS,
     GROUPS,
+    NEWEST_MAX,
     ROWS_PER_PAGE,
     Filters,
     Place,
@@ -220,6 +221,7 @@ def _parameters(workspace_id: int, at: datetime) -> dict[str, Any]:
         "workspace_id": workspace_id,
         "at": at,
         "soon": at + CLOSING_SOON,
+        "newest_max": NEWEST_MAX,
         "midnight": at.replace(hour=0, minute=0, second=0, microsecond=0),
     }
 

@@ -1,9 +1,9 @@
 """The queue: which calls need a person, in which order, page by page.
 
-One statement reads the claims of a workspace as the clock leaves them at one instant, so a lease
-that is over shows as unknown whether or not a sweep has been by. That instant is frozen on the
-first page and travels in the cursor: rows that stay in the list keep their place while others come
-and go, so each is seen exactly once.
+The ledger's work lists name the candidates; one statement reads those claims as the clock leaves
+them at one instant, so a lease that is over shows as unknown whether or not a sweep has been by.
+That instant is frozen on the first page and travels in the cursor: rows that stay in the list keep
+their place while others come and go, so each is seen exactly once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from uuid import UUID
 from effects.core.vocabulary import ClaimState, EffectClass
 
 ROWS_PER_PAGE: Final = 50
+NEWEST_MAX: Final = 20_000
+"""Of all calls, the newest that the view "All calls" sorts and searches."""
 QUERY_CHARACTERS_MAX: Final = 200
 UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 """What PostgreSQL cannot store, so nothing there can hold it."""
@@ -199,6 +201,22 @@ CANDIDATES: Final = f"""(c.state IN ('unknown', 'conflicted', 'released', 'close
    OR c.state = 'in_flight' AND {_ATTEMPT_TOO_OLD}
    OR c.state = 'not_executed' AND {_USED_UP})"""
 
+# What the ledger lists as work, and what is in flight and too young to be listed: the sweep files
+# leases from its watermark on. `verify_ledger` checks that no candidate is missing there.
+LISTED: Final = """SELECT claim_id AS id FROM ledger_due
+    WHERE why IN ('clock', 'lookup', 'person') {of_workspace}
+  UNION SELECT id FROM ledger_claim
+    WHERE id > coalesce((SELECT claim_id FROM ledger_watermark WHERE name = 'leases'),
+                        '00000000-0000-0000-0000-000000000000')
+      AND state = 'in_flight' {of_workspace}"""
+
+_LISTED_HERE: Final = LISTED.format(of_workspace="AND workspace_id = %(workspace_id)s")
+_SETTLED_HERE: Final = """SELECT claim_id AS id FROM ledger_due
+    WHERE why IN ('settled', 'person') AND workspace_id = %(workspace_id)s"""
+# Every call there is cannot be sorted by what stands in its arguments while somebody waits.
+_NEWEST_HERE: Final = """SELECT id FROM ledger_claim
+    WHERE workspace_id = %(workspace_id)s ORDER BY id DESC LIMIT %(newest_max)s"""
+
 # Settled since midnight by a rule or a person; a call that simply went well was never in the queue.
 _RESOLVED: Final = """(c.state IN ('completed', 'not_executed', 'closed') AND EXISTS (
     SELECT FROM ledger_event e WHERE e.claim_id = c.id AND e.at >= %(midnight)s
@@ -213,10 +231,11 @@ seen AS MATERIALIZED (
     CASE WHEN c.state = 'not_executed' THEN {used_up} ELSE false END AS used_up,
     k.amount, k.currency, k.places, k.customer, k.summary,
     k.claim_id IS NULL OR k.tool_version <> t.version AS unread
-  FROM ledger_claim c
+  FROM ({listed}) listed
+  JOIN ledger_claim c ON c.id = listed.id
   JOIN effects_tool t ON t.id = c.tool_id
   LEFT JOIN reconcile_card k ON k.claim_id = c.id AND k.filled_at <= %(at)s
-  WHERE c.workspace_id = %(workspace_id)s AND {candidates}
+  WHERE {candidates}
 )"""
 
 NEEDS_A_PERSON: Final = """(s.state IN ('unknown', 'conflicted', 'in_flight')
@@ -261,8 +280,13 @@ _SORTS: Final = {
 
 def seen_for(view: View) -> str:
     """The common table `seen`: the claims that the view may show, as the clock leaves them."""
-    candidates = {View.RESOLVED: _RESOLVED, View.ALL: "true"}.get(view, CANDIDATES)
-    return SEEN.format(clock_has_work=CLOCK_HAS_WORK, used_up=_USED_UP, candidates=candidates)
+    listed, candidates = {
+        View.RESOLVED: (_SETTLED_HERE, _RESOLVED),
+        View.ALL: (_NEWEST_HERE, "true"),
+    }.get(view, (_LISTED_HERE, CANDIDATES))
+    return SEEN.format(
+        listed=listed, clock_has_work=CLOCK_HAS_WORK, used_up=_USED_UP, candidates=candidates
+    )
 
 
 def rows_statement(filters: Filters, search: str) -> str:

@@ -90,4 +90,5 @@ def ask_now(workspace_id: int, claim_id: UUID, *, user_id: int) -> None:
                 connection=broker,
             )
     except OperationalError:
-        append.schedule_lookup(claim.pk, queries.clock())
+        now = queries.clock()
+        append.schedule_lookup(claim.pk, now, known_at=now)

@@ -509,6 +509,10 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["why", "at"], name="due_at"),
         ),
         migrations.AddIndex(
+            model_name="due",
+            index=models.Index(fields=["workspace", "why"], name="due_list"),
+        ),
+        migrations.AddIndex(
             model_name="heldrequest",
             index=models.Index(fields=["asker"], name="held_asker"),
         ),

@@ -167,9 +167,24 @@ begin
     values (c.id, 'lookup', c.workspace_id, ledger_clock(), ledger_clock())
     -- An attempt that has just ended is asked about soon, whatever was planned for earlier ones.
     on conflict (claim_id, why) do update
-      set at = excluded.at, since = excluded.since, tries = 0
-      where (ledger_due.at is null or ledger_due.at > excluded.at) and (
+      set at = least(ledger_due.at, excluded.at), since = excluded.since, tries = 0
+      where (
         select e.kind in ('reported', 'lapsed', 'release_lapsed', 'absence_lapsed', 'decided')
         from ledger_event e where e.claim_id = c.id and e.seq = c.version);
+  end if;
+  -- What a person may have to look at is listed here until it is settled, because no index of
+  -- claims names their state.
+  if c.state in ('unknown', 'conflicted', 'released', 'closed')
+      or c.state = 'not_executed' and c.fence >= c.budget then
+    insert into ledger_due (claim_id, why, workspace_id, since)
+    values (c.id, 'person', c.workspace_id, ledger_clock())
+    on conflict (claim_id, why) do nothing;
+  elsif c.state in ('completed', 'not_executed') then
+    with listed as (
+      delete from ledger_due where claim_id = c.id and why = 'person' returning workspace_id
+    )
+    insert into ledger_due (claim_id, why, workspace_id, at, since)
+    select c.id, 'settled', workspace_id, ledger_clock(), ledger_clock() from listed
+    on conflict (claim_id, why) do update set at = excluded.at;
   end if;
 end $$;

@@ -1,10 +1,14 @@
 -- Leases of first attempts have no row in ledger_due: writing one for every claim would cost the
 -- hot path. Ids are ordered by time, so what is still in flight a while after its claim was made is
--- filed once, in the order of ids, from a watermark on. Younger claims are looked at directly.
+-- filed once, in the order of ids, from a watermark on. Younger claims are looked at directly. The
+-- watermark never passes the start of a transaction that has written and not ended: its claim would
+-- appear behind it, and nobody would ever look there.
 create function ledger_file_leases_v1(p_limit int) returns setof uuid language plpgsql as $$
 declare
   mark uuid;
-  horizon uuid := uuidv7(interval '-15 seconds');
+  horizon uuid := uuidv7(least(interval '-15 seconds', (
+    select min(xact_start) - clock_timestamp() from pg_stat_activity
+    where backend_xid is not null and pid <> pg_backend_pid() and datname = current_database())));
 begin
   insert into ledger_watermark (name, claim_id)
   select 'leases', '00000000-0000-7000-8000-000000000000'
@@ -57,9 +61,13 @@ language sql as $$
 $$;
 
 -- Null: there is nothing more to ask, until an attempt ends or the tool's look-up changes.
-create function ledger_schedule_lookup_v1(p_claim uuid, p_at timestamptz) returns void
-language sql as $$
-  update ledger_due set at = p_at where claim_id = p_claim and why = 'lookup'
+-- A plan that was made from what was known at p_known_at never replaces one that an attempt's end
+-- made since.
+create function ledger_schedule_lookup_v1(
+  p_claim uuid, p_at timestamptz, p_known_at timestamptz
+) returns void language sql as $$
+  update ledger_due set at = p_at
+  where claim_id = p_claim and why = 'lookup' and since <= p_known_at
 $$;
 
 -- A tool can be asked about in a new way: its open claims are due now, whatever was planned.
@@ -73,4 +81,10 @@ language sql as $$
     returning 1
   )
   select count(*)::int from resumed
+$$;
+
+-- Calls that were settled after a person could see them as undecided are kept for a while, so that
+-- "resolved today" needs no search through every event.
+create function ledger_forget_settled_v1() returns void language sql as $$
+  delete from ledger_due where why = 'settled' and at < ledger_clock() - interval '3 days'
 $$;

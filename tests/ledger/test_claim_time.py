@@ -18,7 +18,7 @@ from effects.core.vocabulary import (
     SightingWord,
     Verdict,
 )
-from ledger import append
+from ledger import append, queries
 from ledger.functions import call
 from ledger.models import Claim, Due, Event
 from tests.laws.world import World
@@ -328,7 +328,7 @@ def test_a_claim_with_nothing_more_to_ask_is_due_again_once_its_tool_can_be_aske
     world: World,
 ) -> None:
     claim_id = the_claim(world, W.UNKNOWN)
-    append.schedule_lookup(claim_id, None)
+    append.schedule_lookup(claim_id, None, known_at=queries.clock())
     assert append.take_due_lookups(10, lease_seconds=60) == []
     assert append.resume_lookups(world.workspace_id, world.tool.pk) == 1
     (due,) = append.take_due_lookups(10, lease_seconds=60)

@@ -329,7 +329,7 @@ def test_an_attempt_that_has_just_ended_is_asked_about_soon_whatever_was_planned
     first = shop.claim(shop.charge, **asked)
     claim_id = shop.unknown(first)
     append.take_due_lookups(10, 60)
-    append.schedule_lookup(claim_id, None)
+    append.schedule_lookup(claim_id, None, known_at=queries.clock())
     shop.past(LEASE_SECONDS + WORKING_SECONDS + 1)
     assert shop.look(claim_id).state is ClaimState.NOT_EXECUTED
 
@@ -347,7 +347,7 @@ def test_giving_up_on_one_attempt_does_not_give_up_on_the_next(shop: Shop) -> No
     claim_id = id_of(answer)
     shop.past(LEASE_SECONDS + WORKING_SECONDS + 1)
     assert shop.look(claim_id).state is ClaimState.NOT_EXECUTED
-    append.schedule_lookup(claim_id, None)
+    append.schedule_lookup(claim_id, None, known_at=queries.clock())
     again = shop.claim(shop.charge, **asked)
 
     shop.unknown(again)

@@ -15,7 +15,7 @@ from effects.celery import app
 from effects.core.problems import ClaimNotFound
 from effects.core.vocabulary import ClaimState
 from effects.local.processes import Program
-from ledger import append
+from ledger import append, queries
 from reconcile import tasks
 from tests.reconcile.finding_out import WORKING_SECONDS, Shop, id_of, open_shop
 from tests.settings import TEST_VAR
@@ -138,7 +138,7 @@ def test_without_a_broker_the_next_tick_finds_what_a_person_asked_for(
     shop: Shop, process_env: dict[str, str]
 ) -> None:
     claim_id = shop.unknown(shop.claim(shop.charge))
-    append.schedule_lookup(claim_id, None)
+    append.schedule_lookup(claim_id, None, known_at=queries.clock())
     program = (
         "import django; django.setup()\n"
         "from uuid import UUID\n"
