@@ -16,6 +16,24 @@ from django.db.models import Func, Q
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass, EventKind, Verdict
 from effects.fields import WordField
 from effects.models import Tool, Workspace
+from ledger.models_ingest import Call, ForeignName, IngestItem, Stream
+
+__all__ = [
+    "ApiToken",
+    "Attempt",
+    "Call",
+    "Case",
+    "Claim",
+    "Decision",
+    "Due",
+    "Event",
+    "ForeignName",
+    "HeldRequest",
+    "IngestItem",
+    "Payload",
+    "Stream",
+    "Watermark",
+]
 
 
 class Claim(models.Model):
@@ -53,6 +71,8 @@ class Claim(models.Model):
     pending_decision_id = models.BigIntegerField(null=True)
 
     key = models.CharField(max_length=300)  # without the generation
+    # The key that a ledger kept elsewhere sent: generation 1 means this one then.
+    sent_key = models.CharField(max_length=255, null=True)
     conversation = models.CharField(max_length=255, null=True)
     turn_index = models.IntegerField(null=True)
     position = models.SmallIntegerField()

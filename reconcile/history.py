@@ -50,9 +50,16 @@ def line_of(event: Event, names: Names) -> Line:
 def _granted(event: Event, _names: Names) -> tuple[str, str]:
     data = event.data or {}
     by = f" by worker {data['worker']}" if data.get("worker") else ""
+    if data.get("ungranted"):
+        said = "Claimed" if event.fence == 1 else f"Attempt {event.fence} started"
+        return "lock", f"{said}{by}, by the word of its own ledger; granted by nobody here"
     if event.fence == 1:
         return "lock", f"Claimed{by}, before anything was sent"
     return "lock", f"Attempt {event.fence} granted{by}, key generation {event.generation}"
+
+
+def _started(event: Event, _names: Names) -> tuple[str, str]:
+    return "lock", f"Attempt {event.fence} started, by the word of its own ledger"
 
 
 def _sent(event: Event, _names: Names) -> tuple[str, str]:
@@ -114,6 +121,7 @@ def _withdrawn(event: Event, names: Names) -> tuple[str, str]:
 
 _WORDS: Final[dict[EventKind, Any]] = {
     EventKind.GRANTED: _granted,
+    EventKind.STARTED: _started,
     EventKind.SENT: _sent,
     EventKind.REPORTED: _reported,
     EventKind.LAPSED: _lapsed,

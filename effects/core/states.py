@@ -19,6 +19,7 @@ SETTLED_OR_OPEN: Final = frozenset({S.COMPLETED, S.CONFLICTED})
 NOWHERE: Final[frozenset[ClaimState]] = frozenset()
 
 _RECORDS_ONLY: Final = (
+    EventKind.STARTED,
     EventKind.SENT,
     EventKind.NOTED,
     EventKind.DECISION_HELD,

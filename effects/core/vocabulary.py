@@ -36,6 +36,7 @@ class EventKind(StrEnum):
     """What was recorded: facts (`reported`, `sighting`), and acts of the ledger or a person."""
 
     GRANTED = "granted"  # an attempt got the lease
+    STARTED = "started"  # a ledger kept elsewhere named an attempt that is recorded already
     SENT = "sent"  # a hint that dates the send; its absence proves nothing
     REPORTED = "reported"  # an attempt said how it ended
     LAPSED = "lapsed"  # a lease ran out
@@ -112,6 +113,8 @@ class Flag(StrEnum):
     SAME_AS_EARLIER = "same_as_earlier"
     REPEAT_OF = "repeat_of"
     DUPLICATE_TOOL_CALL_ID = "duplicate_tool_call_id"
+    MIRRORED = "mirrored"  # a ledger kept elsewhere told us of it; we granted none of it
+    ARGUMENTS_UNREADABLE = "arguments_unreadable"  # kept as bytes; no repeat can be recognised
 
 
 class Reason(StrEnum):
@@ -121,6 +124,29 @@ class Reason(StrEnum):
     RELEASE_LAPSED = "release_lapsed"
     ABSENCE_LAPSED = "absence_lapsed"
     LEASE_OVER = "lease_over"
+
+
+class Terminal(StrEnum):
+    """How a model's response ended, as far as anybody saw. Only the first is an end that the
+    provider itself declared as normal; the end of a connection proves nothing."""
+
+    FINISHED = "finished"  # the provider's own last event was seen
+    TRUNCATED = "truncated"  # the provider said that a limit ended it
+    ERROR = "error"  # the provider sent an error inside the stream
+    CANCELLED = "cancelled"  # the reader stopped reading
+    CUT = "cut"  # the connection ended without a last event
+
+
+class ItemState(StrEnum):
+    """What became of one item that was sent to the ledger by a ledger kept elsewhere."""
+
+    RECEIVED = "received"  # kept, and not looked at yet
+    APPLIED = "applied"  # it is in the record
+    RECORDED = "recorded"  # kept; there is nothing that it would change
+    PARKED = "parked"  # kept; it waits for what it speaks of
+    FAILED = "failed"  # kept; applying it failed and is tried again
+    CONFLICT = "conflict"  # kept; its id came before with other content, which stands
+    UNREADABLE = "unreadable"  # kept as bytes; its sender must correct it
 
 
 class Role(StrEnum):
