@@ -212,7 +212,7 @@ def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Pla
             second=row["second"],
             held=row["held"],
         )
-        for row in _ask(rows_statement(filters, searched.condition), parameters)
+        for row in _ask(rows_statement(filters, searched), parameters)
     ]
 
 

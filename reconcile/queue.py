@@ -22,6 +22,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from effects.core.vocabulary import ClaimState, EffectClass
+from reconcile.search import Search
 
 ROWS_PER_PAGE: Final = 50
 NEWEST_MAX: Final = 20_000
@@ -214,8 +215,9 @@ _LISTED_HERE: Final = LISTED.format(of_workspace="AND workspace_id = %(workspace
 _SETTLED_HERE: Final = """SELECT claim_id AS id FROM ledger_due
     WHERE why IN ('settled', 'person') AND workspace_id = %(workspace_id)s"""
 # Every call there is cannot be sorted by what stands in its arguments while somebody waits.
-_NEWEST_HERE: Final = """SELECT id FROM ledger_claim
-    WHERE workspace_id = %(workspace_id)s ORDER BY id DESC LIMIT %(newest_max)s"""
+_NEWEST_HERE: Final = """(SELECT id FROM ledger_claim
+    WHERE workspace_id = %(workspace_id)s ORDER BY id DESC LIMIT %(newest_max)s)
+  UNION (SELECT id FROM ledger_claim WHERE workspace_id = %(workspace_id)s AND ({named}))"""
 
 # Settled since midnight by a rule or a person; a call that simply went well was never in the queue.
 _RESOLVED: Final = """(c.state IN ('completed', 'not_executed', 'closed') AND EXISTS (
@@ -278,21 +280,24 @@ _SORTS: Final = {
 }
 
 
-def seen_for(view: View) -> str:
-    """The common table `seen`: the claims that the view may show, as the clock leaves them."""
+def seen_for(view: View, *, named: str = "false") -> str:
+    """The common table `seen`: the claims that the view may show, as the clock leaves them.
+
+    `named`: which claims "All calls" shows in any case, as a condition on their indexed columns.
+    """
     listed, candidates = {
         View.RESOLVED: (_SETTLED_HERE, _RESOLVED),
-        View.ALL: (_NEWEST_HERE, "true"),
+        View.ALL: (_NEWEST_HERE.format(named=named), "true"),
     }.get(view, (_LISTED_HERE, CANDIDATES))
     return SEEN.format(
         listed=listed, clock_has_work=CLOCK_HAS_WORK, used_up=_USED_UP, candidates=candidates
     )
 
 
-def rows_statement(filters: Filters, search: str) -> str:
+def rows_statement(filters: Filters, search: Search) -> str:
     """One page of the list. Every word of it is ours; what people typed is in the parameters."""
     group, first, second = _SORTS[filters.sort]
-    conditions = [_VIEWS[filters.view], search]
+    conditions = [_VIEWS[filters.view], search.condition]
     if filters.tool:
         conditions.append("s.tool = %(tool)s")
     if filters.state:
@@ -304,7 +309,7 @@ def rows_statement(filters: Filters, search: str) -> str:
         else ""
     )
     # Every word of the statement is ours; what people typed is in its parameters.
-    return f"""WITH {seen_for(filters.view)},
+    return f"""WITH {seen_for(filters.view, named=search.named)},
 placed AS (
   SELECT s.*, ({group})::int AS grp, ({first})::numeric AS first, ({second})::numeric AS second
   FROM seen s WHERE {" AND ".join(f"({condition})" for condition in conditions)}

@@ -23,9 +23,14 @@ _FRAGMENT: Final = re.compile(r"(?:call_)?([0-9a-f][0-9a-f-]*)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A condition on the table `seen s`, and the parameters that it names."""
+    """A condition on the table `seen s`, and the parameters that it names.
+
+    `named` is a condition on a claim's own indexed columns: what the text names outright is found
+    however old it is.
+    """
 
     condition: str = "true"
+    named: str = "false"
     parameters: dict[str, Any] = field(default_factory=dict)
 
 
@@ -45,13 +50,14 @@ def search_for(workspace_id: int, text: str) -> Search:
     ]
     parameters: dict[str, Any] = {"q_text": text, "q_like": f"%{_literal(text)}%"}
     named = read_reference(workspace_id, text.removeprefix("call_"))
-    for column, value in (("id", named.claim_id), ("key", named.key)):
-        if value is not None:
-            conditions.append(f"s.{column} = q_{column}")
-            parameters[f"q_{column}"] = value
-    if (caller := read_reference(workspace_id, text).caller) is not None:
-        conditions.append("s.caller = q_caller")
-        parameters["q_caller"] = caller
+    names = {
+        "id": named.claim_id,
+        "key": named.key,
+        "caller": read_reference(workspace_id, text).caller,
+    }
+    names = {column: value for column, value in names.items() if value is not None}
+    conditions += [f"s.{column} = q_{column}" for column in names]
+    parameters |= {f"q_{column}": value for column, value in names.items()}
     if named.claim_id is None and (fragment := _fragment(text)) is not None:
         conditions.append("s.id::text LIKE q_fragment")
         parameters["q_fragment"] = f"%{fragment}%"
@@ -61,7 +67,11 @@ def search_for(workspace_id: int, text: str) -> Search:
         parameters["q_amount"] = Decimal(whole.replace(",", "") + (part or ""))
         parameters["q_currency"] = (before or behind or "").upper()
     joined = " OR ".join(f"({condition})" for condition in conditions)
-    return Search(condition=_named(joined), parameters=parameters)
+    return Search(
+        condition=_named(joined),
+        named=_named(" OR ".join(f"{column} = q_{column}" for column in names) or "false"),
+        parameters=parameters,
+    )
 
 
 def _named(condition: str) -> str:

@@ -16,7 +16,7 @@ from effects.models import Tool
 from effects.templatetags.desk import STATE_PARTS
 from reconcile import listing
 from reconcile.listing import QueuePage
-from reconcile.queue import Filters, Sort, View, read_filters
+from reconcile.queue import NEWEST_MAX, Filters, Sort, View, read_filters
 
 TOOLS_OFFERED_MAX: Final = 200
 TABS: Final = (
@@ -69,6 +69,7 @@ def queue(request: DeskRequest) -> HttpResponse:
         "carried": filters.address(),
         "next_address": filters.address(after=page.next_place) if page.next_place else "",
         "first_address": reverse("queue") + filters.address(),
+        "newest_max": f"{NEWEST_MAX:,}",
         "queue_count": page.figures.counts[View.OPEN],
         "elsewhere": _elsewhere(request.workspace.pk, page),
     }

@@ -356,3 +356,13 @@ def test_the_next_call_to_look_at_is_the_first_of_the_list_without_a_held_decisi
     row = listing.next_after(halden.pk, now_at)
     assert row is not None
     assert row.claim_id == following
+
+
+def test_among_all_calls_an_old_one_is_found_by_the_name_it_has(halden, charge, monkeypatch):
+    old = desk.claim_id_of(a_call(charge))
+    newest = desk.claim_id_of(a_call(charge))
+    monkeypatch.setattr(listing, "NEWEST_MAX", 1)
+    assert ids(page(halden, view=View.ALL)) == [newest]
+    key = queries.claim(halden.pk, old).key
+    for text in (str(old), f"call_{old}", marker(old, 1), key):
+        assert ids(page(halden, view=View.ALL, q=text)) == [old], text
