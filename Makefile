@@ -1,5 +1,7 @@
 # Every target sets the machine up first; ./bootstrap.sh is quick when there is nothing to do.
 PYTHON = .venv/bin/python
+# One more than there are cores: many tests wait for a browser, a worker or a lease.
+TEST_WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # What a real deployment would say, so that Django's deployment checks judge one.
 LIKE_PRODUCTION = env COUNTERFOIL_SECRET_KEY=$$(head -c 64 /dev/urandom | base64 -w0 2>/dev/null || head -c 64 /dev/urandom | base64) \
 	COUNTERFOIL_VAR=.cache/check DATABASE_URL=postgresql://counterfoil@localhost/counterfoil \
@@ -13,8 +15,8 @@ demo: ready ## everything, with a provider that misbehaves and agents that meet 
 up: ready ## the same without the sandbox
 	@exec $(PYTHON) manage.py up
 
-test: ready ## every test once; files are dealt out to the cores, each core has its own services
-	@exec $(PYTHON) -m pytest -n auto --dist loadfile
+test: ready ## every test once; files are dealt out to a few workers, each has its own services
+	@exec $(PYTHON) -m pytest -n $(TEST_WORKERS) --dist loadfile
 
 slow: ready ## soaks and storms
 	@exec $(PYTHON) -m pytest -m slow
