@@ -8,6 +8,9 @@ from django.db import models
 
 from effects.models import Connection
 from effects.money import Money
+from reconcile.models_webhooks import WebhookAddress, WebhookDelivery
+
+__all__ = ["Card", "ConnectionPace", "WebhookAddress", "WebhookDelivery"]
 
 
 class Card(models.Model):
