@@ -172,6 +172,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "tick": {"task": "effects.tasks.tick", "schedule": 5.0, "options": {"expires": 30}},
     # A tick that waited behind others is not worth running: the next one does its work.
     "reconcile": {"task": "reconcile.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
+    "webhooks": {"task": "reconcile.tasks.webhooks", "schedule": 1.0, "options": {"expires": 5}},
 }
 
 LOGGING = {

@@ -37,6 +37,8 @@ BEGINS_ANEW: Final = frozenset(
 )
 """Events after which the ledger makes the next look-up due at once."""
 MARKED: Final = "marker_in_every_request"
+WEBHOOK: Final = "webhook"
+"""The trigger of a sighting that a provider sent on its own, and of a read that it gave rise to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,8 @@ def looks_so_far(events: Sequence[Event]) -> int:
     for event in reversed(events):
         if event.kind in BEGINS_ANEW:
             break
-        looks += event.kind == EventKind.SIGHTING
+        # What a provider sent on its own was no question.
+        looks += event.kind == EventKind.SIGHTING and (event.data or {}).get("trigger") != WEBHOOK
     return looks
 
 

@@ -33,7 +33,7 @@ OBJECTS_NAMED_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Who wants to know: the schedule, or a person by their id."""
+    """Who wants to know: the schedule, a webhook, or a person by their id."""
 
     trigger: str = "schedule"
     user_id: int | None = None
@@ -59,7 +59,7 @@ def investigate(workspace_id: int, claim_id: UUID, asking: Asking) -> Looked:
 
     Raises `ClaimNotFound`. Must not run inside a transaction: it waits for the provider.
     """
-    read = _read(workspace_id, claim_id)
+    read = read_claim(workspace_id, claim_id)
     connection = read.tool.connection
     lookup = LOOKUPS.get(read.tool.lookup_kind)
     if connection is None or lookup is None:
@@ -80,7 +80,7 @@ def investigate(workspace_id: int, claim_id: UUID, asking: Asking) -> Looked:
         pace.note(connection.pk, look.word, read.now)
 
     judgement = judge(facts, look, earlier_looks(read.events))
-    state = append.observe(workspace_id, claim_id, _observation(read, look, judgement, asking))
+    state = append.observe(workspace_id, claim_id, observation(read, look, judgement, asking))
     next_at = _plan_next(read, facts, look, judgement, state)
     append.schedule_lookup(claim_id, next_at, known_at=read.now)
     return Looked(
@@ -88,7 +88,8 @@ def investigate(workspace_id: int, claim_id: UUID, asking: Asking) -> Looked:
     )
 
 
-def _read(workspace_id: int, claim_id: UUID) -> Read:
+def read_claim(workspace_id: int, claim_id: UUID) -> Read:
+    """The claim with all its events, as the clock leaves it now. Raises `ClaimNotFound`."""
     # The clock is read first: a request that leaves after it can only make the answer newer.
     now = queries.clock()
     claim = queries.claim(workspace_id, claim_id)
@@ -129,9 +130,8 @@ def _misplaced(read: Read, connection: Connection, error: NotAllowed) -> Look:
     )
 
 
-def _observation(
-    read: Read, look: Look, judgement: Judgement, asking: Asking
-) -> append.Observation:
+def observation(read: Read, look: Look, judgement: Judgement, asking: Asking) -> append.Observation:
+    """One judged answer as the ledger keeps it."""
     return append.Observation(
         word=look.word,
         fence=read.claim.fence,

@@ -15,7 +15,7 @@ from kombu.exceptions import OperationalError
 
 from effects.core.problems import ClaimNotFound
 from ledger import append, queries
-from reconcile import cards
+from reconcile import cards, webhook_apply
 from reconcile.investigate import Asking, investigate
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,10 @@ LEASE_SECONDS: Final = 150
 """A look-up that was handed out and never finished is due again after this long; it must outlive
 the task, or two workers ask at once."""
 TICK_SECONDS_HARD: Final = 60
+WEBHOOKS_MAX: Final = 100
+"""Most webhooks that one tick applies."""
+READS_MAX: Final = 20
+"""Most fresh reads that webhooks ordered and one tick hands out."""
 BROKER_SECONDS: Final = 2
 """How long a page waits for the broker."""
 
@@ -69,6 +73,30 @@ def look(
         logger.warning("claim %s is gone from workspace %s", claim_id, workspace_id)
         return
     logger.info("claim %s: %s, %s", claim_id, looked.word or "not asked", looked.state)
+
+
+@shared_task(
+    name="reconcile.tasks.webhooks",
+    soft_time_limit=TICK_SECONDS_HARD - 10,
+    time_limit=TICK_SECONDS_HARD,
+)
+def webhooks() -> None:
+    """Apply the webhooks that are due, and hand out the reads that they gave rise to."""
+    for delivery_id in webhook_apply.due(WEBHOOKS_MAX):
+        webhook_apply.apply(delivery_id)
+    for delivery_id in webhook_apply.take_reads(READS_MAX, LEASE_SECONDS):
+        read_afresh.apply_async(args=(delivery_id,), expires=LEASE_SECONDS)
+    webhook_apply.forget_old()
+
+
+@shared_task(
+    name="reconcile.tasks.read_afresh",
+    soft_time_limit=LOOK_SECONDS_SOFT,
+    time_limit=LOOK_SECONDS_HARD,
+)
+def read_afresh(delivery_id: int) -> None:
+    """Ask the provider about the calls that one webhook speaks against."""
+    webhook_apply.read_afresh(delivery_id)
 
 
 def ask_now(workspace_id: int, claim_id: UUID, *, user_id: int) -> None:

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path
 
 from reconcile.pages import call, decision, queue, sandbox, tools
+from reconcile.webhooks import receive
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("queue/", queue.queue, name="queue"),
@@ -13,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/<uuid:claim_id>/answer", call.answer, name="call-answer"),
     path("calls/<uuid:claim_id>/note", call.note, name="call-note"),
     path("calls/<uuid:claim_id>/bodies/<int:seq>/<str:name>", call.body, name="call-body"),
+    path("webhooks/<str:public_id>", receive, name="webhook"),
     path("sandbox/", sandbox.sandbox, name="sandbox"),
     path("tools/", tools.tools, name="tools"),
     path("tools/new/", tools.new_tool, name="tool-new"),

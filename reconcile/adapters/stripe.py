@@ -34,7 +34,14 @@ from reconcile.adapters.base import (
 )
 from reconcile.adapters.door import Answered, NoAnswer, NotAllowed, Way, get
 from reconcile.adapters.matching import Match, Seen, seen
-from reconcile.adapters.stripe_objects import PAYMENT_INTENTS, REFUNDS, Kind, match, read_config
+from reconcile.adapters.stripe_objects import (
+    PAYMENT_INTENTS,
+    REFUNDS,
+    Kind,
+    match,
+    read_config,
+    without_secrets,
+)
 
 PAGE_SIZE: Final = 100
 PAGES_MAX: Final = 50
@@ -50,7 +57,6 @@ ACCOUNT_SECONDS: Final = 600.0
 _ACCOUNTS: Final[dict[tuple[str, str], tuple[str, float]]] = {}
 
 _KEY_MODE = re.compile(r"(?:sk|rk)_(live|test)_")
-_SECRETS_IN_OBJECTS: Final = ("client_secret",)
 
 
 def look_for_payment_intent(probe: Probe) -> Look:
@@ -247,9 +253,7 @@ class _Search:
             self._take(self.kind.service(client).retrieve(object_id).to_dict(), life)
 
     def _take(self, item: dict[str, Any], life: KeyLife | None) -> None:
-        self.scan.objects.append(
-            {name: value for name, value in item.items() if name not in _SECRETS_IN_OBJECTS}
-        )
+        self.scan.objects.append(without_secrets(item))
         self.scan.matches.append(match(self.probe, self.kind, item, life))
 
     # Answering

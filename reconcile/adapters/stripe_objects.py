@@ -62,26 +62,48 @@ def read_config(config: Mapping[str, Any]) -> StripeLookup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind of object: how it is listed, and what its statuses say."""
+    """One kind of object: how it is listed, and what its statuses say.
+
+    `object` is Stripe's own word for it. `final` are the statuses after which no other comes: only
+    these may be believed from a snapshot that is some time old.
+    """
 
     noun: str
+    object: str
     events: str
     words: Mapping[str, SightingWord]
+    final: frozenset[str]
     service: Callable[[stripe.StripeClient], Any]
 
 
 PAYMENT_INTENTS: Final = Kind(
     noun="PaymentIntent",
+    object="payment_intent",
     events="payment_intent.*",
     words=_INTENT_WORDS,
+    final=frozenset({"succeeded", "canceled"}),
     service=lambda client: client.v1.payment_intents,
 )
 REFUNDS: Final = Kind(
     noun="Refund",
+    object="refund",
     events="refund.*",
     words=_REFUND_WORDS,
+    # A refund that succeeded can still fail (https://docs.stripe.com/refunds#failed-refunds).
+    final=frozenset({"failed", "canceled"}),
     service=lambda client: client.v1.refunds,
 )
+KIND_OF_LOOKUP: Final[Mapping[str, Kind]] = {
+    "stripe.payment_intents": PAYMENT_INTENTS,
+    "stripe.refunds": REFUNDS,
+}
+"""By the word in `Tool.lookup_kind`."""
+_SECRETS_IN_OBJECTS: Final = frozenset({"client_secret"})
+
+
+def without_secrets(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The object as it may be kept and shown."""
+    return {name: value for name, value in item.items() if name not in _SECRETS_IN_OBJECTS}
 
 
 def match(probe: Probe, kind: Kind, item: Mapping[str, Any], life: KeyLife | None) -> Match:
