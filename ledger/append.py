@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from effects.core.messages import Complete, HeartbeatAnswer, Settle
 from effects.core.problems import NotOffered, Stale
-from effects.core.vocabulary import ClaimState, Outcome, SightingWord, Verdict
+from effects.core.vocabulary import ClaimState, Outcome, Role, SightingWord, Verdict
 from ledger.functions import call, call_for_claim
 
 REASON_CHARACTERS_MAX: Final = 2000
@@ -55,6 +55,36 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Consent:
+    """What makes an act that can happen twice one that somebody answers for.
+
+    `typed` is the amount as its author typed it. Either `second_user_id` said yes, to what was
+    asked at `proposed_at`, and has one of `roles` at that moment; or the author is `alone`, the
+    only person of the workspace who could. The record checks both.
+    """
+
+    typed: str | None = None
+    alone: bool = False
+    proposed_at: datetime | None = None
+    second_user_id: int | None = None
+    roles: tuple[Role, ...] = ()
+    second_reason: str | None = None
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """The fields of `ledger_consent`, in its order."""
+        said = self.second_reason
+        return (
+            self.typed,
+            self.alone,
+            self.proposed_at,
+            self.second_user_id,
+            [str(role) for role in self.roles],
+            None if said is None else said[:REASON_CHARACTERS_MAX],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewDecision:
     """A verdict with what it rests on. Exactly one of `user_id` and `rule` names the author."""
 
@@ -68,6 +98,7 @@ class NewDecision:
     user_id: int | None = None
     rule: str | None = None
     hold_seconds: int = 60
+    consent: Consent = field(default_factory=Consent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +193,8 @@ def decide(workspace_id: int, claim_id: UUID, decision: NewDecision) -> Decision
         claim_id,
         """
         SELECT word, decision_id, effective_at, version, why FROM ledger_decide_v1(
-          %s, %s, %s, %s::ledger_verdict, %s, %s, %s, %s, %s, %s, %s, %s)
+          %s, %s, %s, %s::ledger_verdict, %s, %s, %s, %s, %s, %s, %s, %s,
+          (%s, %s, %s, %s, %s::effects_role[], %s)::ledger_consent)
         """,
         (
             workspace_id,
@@ -177,6 +209,7 @@ def decide(workspace_id: int, claim_id: UUID, decision: NewDecision) -> Decision
             decision.screen_hash,
             decision.user_id,
             decision.rule,
+            *decision.consent.row,
         ),
     )
     if word == "stale":
@@ -196,14 +229,83 @@ def withdraw(workspace_id: int, claim_id: UUID, decision_id: int, user_id: int) 
     return bool(withdrawn)
 
 
-def allow(workspace_id: int, held_request_id: int, user_id: int, reason: str) -> int | None:
-    """Lets one remembered request run beside its blocker, once. None: it is already answered."""
-    ((decision_id,),) = call(
-        "SELECT ledger_allow_v1(%s, %s, %s, %s)",
-        (workspace_id, held_request_id, user_id, reason[:REASON_CHARACTERS_MAX]),
+def hold_longer(
+    workspace_id: int,
+    claim_id: UUID,
+    decision_id: int,
+    user_id: int,
+    *,
+    by_seconds: int,
+    seconds_max: int,
+) -> datetime | None:
+    """Holds a decision `by_seconds` more, `seconds_max` in all at most; answers when it will be in
+    force. None: it is held no more."""
+    (until,) = call_for_claim(
+        claim_id,
+        "SELECT ledger_hold_v1(%s, %s, %s, %s, %s, %s)",
+        (
+            workspace_id,
+            claim_id,
+            decision_id,
+            user_id,
+            timedelta(seconds=by_seconds),
+            timedelta(seconds=seconds_max),
+        ),
     )
+    assert until is None or isinstance(until, datetime)
+    return until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAllowance:
+    """That one remembered request may run beside its blocker, once; `claim_version` is the
+    blocker's."""
+
+    claim_version: int
+    user_id: int
+    reason: str
+    evidence: tuple[int, ...] = ()
+    screen_hash: bytes | None = None
+    consent: Consent = field(default_factory=Consent)
+
+
+def allow(workspace_id: int, held_request_id: int, allowance: NewAllowance) -> int | None:
+    """Lets one remembered request run beside its blocker, once. None: it is already answered.
+
+    Raises `Stale` when the blocker is no longer at `claim_version`, `NotOffered` when the consent
+    does not hold.
+    """
+    ((word, decision_id, version, why),) = call(
+        """
+        SELECT word, decision_id, version, why FROM ledger_allow_v1(
+          %s, %s, %s, %s, %s, %s, %s, (%s, %s, %s, %s, %s::effects_role[], %s)::ledger_consent)
+        """,
+        (
+            workspace_id,
+            held_request_id,
+            allowance.claim_version,
+            allowance.user_id,
+            allowance.reason[:REASON_CHARACTERS_MAX],
+            list(allowance.evidence),
+            allowance.screen_hash,
+            *allowance.consent.row,
+        ),
+    )
+    if word == "stale":
+        raise Stale(version=version)
+    if word == "not_offered":
+        raise NotOffered(f"The request may not be allowed: {why}.", why=why)
     assert decision_id is None or isinstance(decision_id, int)
     return decision_id
+
+
+def close_case(workspace_id: int, case_id: int, user_id: int, note: str) -> bool:
+    """A person says what a case was. False: it is closed already, or there is no such case."""
+    ((closed,),) = call(
+        "SELECT ledger_close_case_v1(%s, %s, %s, %s)",
+        (workspace_id, case_id, user_id, note[:NOTE_CHARACTERS_MAX]),
+    )
+    return bool(closed)
 
 
 def note(workspace_id: int, claim_id: UUID, user_id: int, text: str) -> int:

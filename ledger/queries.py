@@ -174,6 +174,8 @@ def arguments_text(claim: Claim) -> str | None:
 
 def result_text(claim: Claim) -> str | None:
     """The stored result as JSON text, or None where there is none, or none any more."""
+    if claim.result is None and claim.result_stored is not True:
+        return None  # What a reopening withdrew is still kept, and is nobody's result any more.
     return claim.result if claim.result is not None else _body(claim, "result")
 
 
@@ -191,6 +193,7 @@ class Fate(StrEnum):
 
 _FATES: Final = {
     EventKind.DECISION_HELD: Fate.HELD,
+    EventKind.HOLD_EXTENDED: Fate.HELD,
     EventKind.DECIDED: Fate.IN_FORCE,
     EventKind.DECISION_CANCELLED: Fate.CANCELLED,
 }
@@ -336,11 +339,11 @@ def _claim_clock(claim: Claim) -> ClaimClock:
 
 
 def _body(claim: Claim, name: str) -> str | None:
-    # Two attempts may have reported the same effect in different bytes: the first one stays.
+    # The first stored result stays the result; only after a reopening can there be another one.
     found = Payload.objects.filter(
         workspace_id=claim.workspace_id, claim_id=claim.pk, name=name, body__isnull=False
     )
-    body = found.order_by("seq").values_list("body", flat=True).first()
+    body = found.order_by("-seq").values_list("body", flat=True).first()
     return None if body is None else bytes(body).decode()
 
 
@@ -354,13 +357,15 @@ def _decision_shown(claim: Claim, *, now: datetime) -> DecisionShown | None:
     decision = found.filter(pk=Subquery(last_id) if pending_id is None else pending_id).first()
     if decision is None:
         return None
+    held_until = claim.pending_at if pending_id is not None else None
+    effective_at = held_until or decision.effective_at
     return DecisionShown(
         decision_id=decision.pk,
         verdict=Verdict(decision.verdict),
         reason=decision.reason,
         decided_at=decision.decided_at,
-        effective_at=decision.effective_at,
-        pending=pending_id is not None and decision.effective_at > now,
+        effective_at=effective_at,
+        pending=pending_id is not None and effective_at > now,
     )
 
 

@@ -114,6 +114,11 @@ def _noted(event: Event, names: Names) -> tuple[str, str]:
     return "info", f"Note by {names.people.get(user_id or 0, 'somebody')}"
 
 
+def _held_longer(event: Event, names: Names) -> tuple[str, str]:
+    user_id = (event.data or {}).get("user_id")
+    return "clock", f"{names.people.get(user_id or 0, 'Somebody')} held the decision longer"
+
+
 def _withdrawn(event: Event, names: Names) -> tuple[str, str]:
     author = names.authors.get(event.decision_id or 0, "somebody")
     return "refresh", f"{author} took the decision back"
@@ -127,6 +132,7 @@ _WORDS: Final[dict[EventKind, Any]] = {
     EventKind.LAPSED: _lapsed,
     EventKind.SIGHTING: _sighting,
     EventKind.DECISION_HELD: lambda event, names: _decision(event, names, "held for a minute"),
+    EventKind.HOLD_EXTENDED: _held_longer,
     EventKind.DECIDED: lambda event, names: _decision(event, names, "in force"),
     EventKind.DECISION_WITHDRAWN: _withdrawn,
     EventKind.DECISION_CANCELLED: lambda event, names: _decision(

@@ -23,6 +23,7 @@ _RECORDS_ONLY: Final = (
     EventKind.SENT,
     EventKind.NOTED,
     EventKind.DECISION_HELD,
+    EventKind.HOLD_EXTENDED,
     EventKind.DECISION_WITHDRAWN,
     EventKind.DECISION_CANCELLED,
 )

@@ -42,6 +42,7 @@ class EventKind(StrEnum):
     LAPSED = "lapsed"  # a lease ran out
     SIGHTING = "sighting"  # a provider answered a look-up
     DECISION_HELD = "decision_held"  # a person decided; it takes effect a minute later
+    HOLD_EXTENDED = "hold_extended"  # somebody gave it more than that minute
     DECISION_WITHDRAWN = "decision_withdrawn"  # the person took it back in that minute
     DECISION_CANCELLED = "decision_cancelled"  # a new fact arrived in that minute
     DECIDED = "decided"  # the decision took effect

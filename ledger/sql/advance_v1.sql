@@ -57,7 +57,7 @@ begin
       fact.word := d.verdict::text;
       fact.object := d.object;
       fact.objects := d.objects_named;
-      step_at := d.effective_at;
+      step_at := c.pending_at;
       c.pending_at := null;
       c.pending_decision_id := null;
       c.decided_at := step_at;
@@ -69,6 +69,14 @@ begin
     end if;
     facts := coalesce(facts, ledger_facts_v1(c.id)) || fact;
     c.version := fact.seq;
+    -- A reopening withdraws what was told. Of two effects, the one that stands is told from then on;
+    -- a result belongs to the effect that it was reported with.
+    if d.verdict = 'reopen'
+        or d.verdict = 'settle' and d.object is not null and d.object is distinct from c.object then
+      c.object := d.object;
+      c.result := null;
+      c.result_stored := null;
+    end if;
     c := ledger_refold_v1(c, facts, step_at);
     if c.state = 'unknown' and fact.kind <> 'decided' then
       c.reason := case fact.kind when 'lapsed' then 'lease_over' else fact.kind::text end;

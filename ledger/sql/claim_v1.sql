@@ -476,7 +476,7 @@ begin
     a.result := c.result;
     if c.result is null and c.result_stored then
       select convert_from(body, 'UTF8') into a.result from ledger_payload
-        where claim_id = c.id and name = 'result' order by seq limit 1;
+        where claim_id = c.id and name = 'result' order by seq desc limit 1;
     end if;
   end if;
   return a;

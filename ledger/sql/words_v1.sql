@@ -2,7 +2,7 @@
 create type ledger_claim_state as enum
   ('in_flight', 'unknown', 'completed', 'not_executed', 'released', 'conflicted', 'closed');
 create type ledger_event_kind as enum
-  ('granted', 'started', 'sent', 'reported', 'lapsed', 'sighting', 'decision_held', 'decision_withdrawn',
+  ('granted', 'started', 'sent', 'reported', 'lapsed', 'sighting', 'decision_held', 'hold_extended', 'decision_withdrawn',
    'decision_cancelled', 'decided', 'release_lapsed', 'absence_lapsed', 'noted');
 -- An outcome, a sighting or a verdict, by the kind of the event that carries it.
 create type ledger_event_word as enum

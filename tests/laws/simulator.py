@@ -359,12 +359,15 @@ class History:
 
     def _person_allows(self) -> None:
         held = call(
-            "SELECT id FROM ledger_heldrequest WHERE workspace_id = %s AND answered_at IS NULL",
+            "SELECT h.id, c.version FROM ledger_heldrequest h JOIN ledger_claim c"
+            " ON c.id = h.blocker_id WHERE h.workspace_id = %s AND answered_at IS NULL",
             [self.world.workspace_id],
         )
         if held:
             self.world.clock.tell()
-            append.allow(self.world.workspace_id, self.random.choice(held)[0], 1, "two orders")
+            held_id, version = self.random.choice(held)
+            allowance = append.NewAllowance(claim_version=version, user_id=1, reason="two orders")
+            append.allow(self.world.workspace_id, held_id, allowance)
             self.permissions += 1
             self.say("a person allows a held request")
 

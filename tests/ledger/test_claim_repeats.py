@@ -40,6 +40,13 @@ def world() -> World:
 # Weak ids
 
 
+def allow(world):
+    held = HeldRequest.objects.get()
+    version = world.row(held.blocker_id).version
+    allowance = append.NewAllowance(claim_version=version, user_id=1, reason="two orders")
+    append.allow(world.workspace_id, held.pk, allowance)
+
+
 def test_a_weak_id_in_another_turn_is_a_new_operation_and_flagged(world: World) -> None:
     granted(world, call_id="call_0")
     answer = ask(world, turn_index=2, call_id="call_0", arguments='{"amount":5}')
@@ -129,7 +136,7 @@ def test_a_person_may_allow_a_held_request_once(world: World) -> None:
     ask(world, **REPEATED)
     assert first.claim_id
     world.report(first.claim_id, 1, W.COMPLETED, "pi_1")
-    append.allow(world.workspace_id, HeldRequest.objects.get().pk, 1, "two orders")
+    allow(world)
     answer = granted(world, **REPEATED)
     assert answer.claim_id != first.claim_id
     assert HeldRequest.objects.get().used_at is not None
@@ -241,7 +248,7 @@ def test_a_lease_that_ran_out_leaves_the_same_doubt(world: World) -> None:
 def test_a_person_ends_the_doubt_for_this_and_every_later_repeat(world: World) -> None:
     completed_late(world)
     ask(world, **REPEATED)
-    append.allow(world.workspace_id, HeldRequest.objects.get().pk, 1, "two orders")
+    allow(world)
     second = granted(world, **REPEATED).claim_id
     assert second
     world.report(second, 1, W.COMPLETED, "pi_2")

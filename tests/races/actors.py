@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from effects.core.vocabulary import ClaimState, TokenScope, Verdict
 from effects.models import Tool, Workspace
 from ledger import append, auth, queries
@@ -35,6 +37,7 @@ class Stage:
     truth_folder: Path
     clock: ShiftedClock
     world: jobs.World
+    person: User
 
     def job(self, tool: ToolName = ToolName.CHARGE_CARD, **changes: Any) -> jobs.Job:
         usual: dict[str, Any] = {
@@ -92,27 +95,28 @@ class Stage:
             verdict=verdict,
             claim_version=self.claim.version,
             reason="the customer is waiting",
-            user_id=1,
+            user_id=self.person.pk,
             hold_seconds=0,
+            consent=append.Consent(alone=True),
         )
         append.decide(self.workspace.pk, self.claim.pk, decision)
 
 
 @contextmanager
-def a_stage(folder: Path, api_url: str) -> Iterator[Stage]:
+def a_stage(folder: Path, api_url: str, *, name: str = "crash") -> Iterator[Stage]:
     """Everything real, and short bounds; the clock is put back afterwards."""
     clock = ShiftedClock()
     try:
         with Provider(folder) as provider:
-            yield _set(provider, folder, clock, api_url)
+            yield _set(provider, folder, clock, api_url, name)
     finally:
         clock.restore()
 
 
-def _set(provider: Provider, folder: Path, clock: ShiftedClock, api_url: str) -> Stage:
-    workspace = Workspace.objects.create(name="Crash", slug="crash", created_at=queries.clock())
-    for name in (ToolName.CHARGE_CARD, ToolName.SEND_TRANSFER):
-        Tool.objects.create(workspace=workspace, name=name, **tool_fields(name, STORM_BOUNDS))
+def _set(provider: Provider, folder: Path, clock: ShiftedClock, api_url: str, name: str) -> Stage:
+    workspace = Workspace.objects.create(name=name, slug=name, created_at=queries.clock())
+    for tool in (ToolName.CHARGE_CARD, ToolName.SEND_TRANSFER):
+        Tool.objects.create(workspace=workspace, name=tool, **tool_fields(tool, STORM_BOUNDS))
     _, token = auth.issue(workspace, "agents", [TokenScope.CLAIM, TokenScope.READ], None)
     world = jobs.World(
         provider_url=provider.url,
@@ -127,4 +131,5 @@ def _set(provider: Provider, folder: Path, clock: ShiftedClock, api_url: str) ->
         truth_folder=folder,
         clock=clock,
         world=world,
+        person=User.objects.create(username=name),
     )
