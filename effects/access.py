@@ -37,6 +37,10 @@ class Ability(StrEnum):
     ALLOW = "allow"
     WITHDRAW = "withdraw"
     APPROVE = "approve"  # as the second person
+    SECOND_PERSON = "second_person"  # asks one
+    SNOOZE = "snooze"
+    CLOSE_CASE = "close_case"
+    EDIT_RULES = "edit_rules"  # which decisions need a second person
     EDIT_TOOLS = "edit_tools"
 
 
@@ -70,6 +74,10 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.ALLOW: _LEADS,
     Ability.WITHDRAW: _STAFF,
     Ability.APPROVE: _LEADS,
+    Ability.SECOND_PERSON: _DECIDERS,
+    Ability.SNOOZE: _STAFF,
+    Ability.CLOSE_CASE: _DECIDERS,
+    Ability.EDIT_RULES: frozenset({Role.ADMIN}),
     Ability.EDIT_TOOLS: frozenset({Role.ADMIN}),
 }
 
