@@ -27,6 +27,7 @@ from ledger import append, queries
 from reconcile.adapters.stripe_events import NotAnEvent, StripeEvent, read_event
 from reconcile.facts import WEBHOOK
 from reconcile.investigate import Asking, investigate, observation, read_claim
+from reconcile.judge_webhook import SETTLED
 from reconcile.models import WebhookDelivery
 from reconcile.webhook_matching import (
     CLAIMS_MAX,
@@ -282,10 +283,17 @@ def _failed(delivery_id: int, error: Exception) -> str:
 
 
 def _asked(delivery: WebhookDelivery, claim_id: UUID) -> bool:
-    """Whether the provider was asked about the call, or there is nothing to ask any more."""
+    """Whether the provider has said all that is wanted, or there is nothing to ask any more.
+
+    An answer that turns round what was told is read a second time. A call that is settled may have
+    no look-up planned, so that read is seen to here.
+    """
     asking = Asking(trigger=WEBHOOK)
     try:
         looked = investigate(delivery.connection.workspace_id, claim_id, asking)
     except ClaimNotFound:
         return True
-    return looked.word is not None or looked.next_at is None
+    if looked.word is None:
+        return looked.next_at is None
+    doubtful = looked.judgement is not None and looked.judgement.look_again_at is not None
+    return not (doubtful and looked.state in SETTLED)

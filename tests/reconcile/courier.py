@@ -38,7 +38,8 @@ class Courier:
 
     def sign(self, body: bytes, *, secret: str = SECRET, age_seconds: float = 0) -> str:
         signed_at = int(queries.clock().timestamp() - age_seconds)
-        return stripe.WebhookSignature.generate_signature_header(body.decode(), secret, signed_at)
+        header = stripe.WebhookSignature.generate_signature_header(body.decode(), secret, signed_at)
+        return str(header)
 
     def deliver(self, event: dict[str, Any]) -> Any:
         return self.post(json.dumps(event).encode())

@@ -14,7 +14,7 @@ import pytest
 from django.db import DatabaseError
 
 from effects.models import Connection
-from ledger import queries
+from ledger import append, queries
 from reconcile import webhook_apply, webhooks
 from reconcile.models import WebhookAddress, WebhookDelivery
 from reconcile.webhook_signatures import AGE_SECONDS_MAX, AHEAD_SECONDS_MAX
@@ -192,7 +192,7 @@ def test_an_event_that_failed_is_seen_and_tried_again_until_it_is_applied(
         raise DatabaseError("the disk is full, and sk_test_secret0123 is known")
 
     with monkeypatch.context() as patched:
-        patched.setattr(webhook_apply.append, "observe", broken)
+        patched.setattr(append, "observe", broken)
         failed = courier.bring(event)
     assert failed.state == WebhookDelivery.State.FAILED
     assert "the disk is full" in failed.note
