@@ -8,9 +8,18 @@ from django.db import models
 
 from effects.models import Connection
 from effects.money import Money
+from reconcile.models_people import Proposal, SecondPersonRule, Snooze
 from reconcile.models_webhooks import WebhookAddress, WebhookDelivery
 
-__all__ = ["Card", "ConnectionPace", "WebhookAddress", "WebhookDelivery"]
+__all__ = [
+    "Card",
+    "ConnectionPace",
+    "Proposal",
+    "SecondPersonRule",
+    "Snooze",
+    "WebhookAddress",
+    "WebhookDelivery",
+]
 
 
 class Card(models.Model):
