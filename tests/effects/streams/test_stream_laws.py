@@ -1,4 +1,4 @@
-"""Laws of reading a response: chunks never matter, a cut never finishes anything, nothing breaks."""
+"""Laws of reading a response: chunks never matter, a cut finishes nothing, nothing breaks."""
 
 import pytest
 from hypothesis import given
