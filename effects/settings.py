@@ -158,6 +158,8 @@ CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A broker may be away for longer than a hundred tries take; a worker that gave up would need hands.
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 # A killed worker's task comes back after this long; it must outlive the longest task. The default
 # (an hour, looked at every hundred restores) would be longer than some keys live.
 CELERY_BROKER_TRANSPORT_OPTIONS = (

@@ -7,6 +7,7 @@ stays in the database, and every step may be done again.
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -27,8 +28,10 @@ LOOKUPS_MAX: Final = 50
 LOOK_SECONDS_SOFT: Final = 100
 LOOK_SECONDS_HARD: Final = 120
 LEASE_SECONDS: Final = 150
-"""A look-up that was handed out and never finished is due again after this long; it must outlive
-the task, or two workers ask at once."""
+"""A look-up that was begun and never finished is due again after this long; it must outlive the
+task, or two workers ask at once."""
+HANDED_OVER_SECONDS: Final = 30
+"""A look-up that no worker has begun after this long is due again: the broker may have lost it."""
 TICK_SECONDS_HARD: Final = 60
 WEBHOOKS_MAX: Final = 100
 """Most webhooks that one tick applies."""
@@ -46,11 +49,11 @@ BROKER_SECONDS: Final = 2
 def tick() -> None:
     """Let the clock speak, then hand out the look-ups that are due."""
     append.sweep(SWEPT_MAX)
-    for due in append.take_due_lookups(LOOKUPS_MAX, LEASE_SECONDS):
+    for due in append.take_due_lookups(LOOKUPS_MAX, HANDED_OVER_SECONDS):
         look.apply_async(
             args=(due.workspace_id, str(due.claim_id)),
-            # Once the lease is over somebody else is asked; a late copy would only ask twice.
-            expires=LEASE_SECONDS,
+            # From then on it is handed out again; a late copy would only ask twice.
+            expires=HANDED_OVER_SECONDS,
         )
     cards.fill()
 
@@ -67,6 +70,11 @@ def look(
 ) -> None:
     """Find out about one claim."""
     asking = Asking(trigger=trigger, user_id=user_id)
+    if not asking.by_a_person:
+        # It has arrived, so from here on only this worker's death makes it due again.
+        now = queries.clock()
+        lease = timedelta(seconds=LEASE_SECONDS)
+        append.schedule_lookup(UUID(claim_id), now + lease, known_at=now)
     try:
         looked = investigate(workspace_id, UUID(claim_id), asking)
     except ClaimNotFound:

@@ -11,6 +11,7 @@ from django.conf import settings
 from playwright.sync_api import Browser, sync_playwright
 
 from tests import settings as test_settings
+from tests.chaos import cells
 from tests.support import road, stack
 from tests.support.browser import LAUNCH_ARGUMENTS, find_chromium
 
@@ -41,6 +42,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _services in config.stash:
         config.stash[_services].close()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    cells.note(item)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    cells.show(terminalreporter)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from reconcile.sandbox import jobs
 from reconcile.sandbox.crew import Delivery, deliver
 from reconcile.sandbox.provider.server import Provider
 from reconcile.sandbox.reading import TRUTH_FILES
-from reconcile.sandbox.tools import STORM_BOUNDS, ToolName, tool_fields
+from reconcile.sandbox.tools import STORM_BOUNDS, Bounds, ToolName, tool_fields
 from tests.support.clock import ShiftedClock
 
 CHARGE = {"amount": 14_900, "currency": "eur", "customer": "cus_9X2", "order": "8841"}
@@ -103,20 +103,24 @@ class Stage:
 
 
 @contextmanager
-def a_stage(folder: Path, api_url: str, *, name: str = "crash") -> Iterator[Stage]:
+def a_stage(
+    folder: Path, api_url: str, *, name: str = "crash", bounds: Bounds = STORM_BOUNDS
+) -> Iterator[Stage]:
     """Everything real, and short bounds; the clock is put back afterwards."""
     clock = ShiftedClock()
     try:
         with Provider(folder) as provider:
-            yield _set(provider, folder, clock, api_url, name)
+            yield _set(provider, folder, clock, api_url, name, bounds)
     finally:
         clock.restore()
 
 
-def _set(provider: Provider, folder: Path, clock: ShiftedClock, api_url: str, name: str) -> Stage:
+def _set(
+    provider: Provider, folder: Path, clock: ShiftedClock, api_url: str, name: str, bounds: Bounds
+) -> Stage:
     workspace = Workspace.objects.create(name=name, slug=name, created_at=queries.clock())
     for tool in (ToolName.CHARGE_CARD, ToolName.SEND_TRANSFER):
-        Tool.objects.create(workspace=workspace, name=tool, **tool_fields(tool, STORM_BOUNDS))
+        Tool.objects.create(workspace=workspace, name=tool, **tool_fields(tool, bounds))
     _, token = auth.issue(workspace, "agents", [TokenScope.CLAIM, TokenScope.READ], None)
     world = jobs.World(
         provider_url=provider.url,

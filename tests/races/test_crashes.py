@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from effects.core.vocabulary import ClaimState, Outcome, Verdict
 from reconcile.sandbox.crew import pause
+from reconcile.sandbox.faults import Fault
 from reconcile.sandbox.jobs import Mishap
 from reconcile.sandbox.jobs import Stage as Said
 from reconcile.sandbox.tools import STORM_BOUNDS, ToolName
+from tests.chaos.cells import cell
 from tests.races.actors import Stage, a_stage
 from tests.races.doomed import act_and_die
 
@@ -20,6 +23,7 @@ S = ClaimState
 LEASE = STORM_BOUNDS.lease_seconds
 WINDOW = STORM_BOUNDS.charge_window_seconds
 MARGIN = STORM_BOUNDS.margin_seconds
+ONE_EFFECT = "unknown at the lease's end; a release makes it one effect"
 
 
 @pytest.fixture
@@ -45,9 +49,24 @@ def kill(stage: Stage, mishap: Mishap) -> None:
 @pytest.mark.parametrize(
     ("mishap", "effects"),
     [
-        pytest.param(Mishap.KILLED_BEFORE_SEND, 0, id="between claim and send"),
-        pytest.param(Mishap.KILLED_AFTER_SEND, 1, id="between send and answer"),
-        pytest.param(None, 1, id="between answer and report"),
+        pytest.param(
+            Mishap.KILLED_BEFORE_SEND,
+            0,
+            id="between claim and send",
+            marks=cell("agent", "kill -9", "granted, before send", ONE_EFFECT),
+        ),
+        pytest.param(
+            Mishap.KILLED_AFTER_SEND,
+            1,
+            id="between send and answer",
+            marks=cell("agent", "kill -9", "sent, before answer", ONE_EFFECT),
+        ),
+        pytest.param(
+            None,
+            1,
+            id="between answer and report",
+            marks=cell("agent", "kill -9", "answered, before settle", ONE_EFFECT),
+        ),
     ],
 )
 def test_a_killed_worker_leaves_an_unknown_claim_and_a_release_makes_it_one_effect(
@@ -100,6 +119,7 @@ def test_a_release_that_the_window_overtakes_grants_nothing(stage: Stage) -> Non
     assert len(stage.effects()) == 1
 
 
+@cell("agent", "SIGSTOP, key", "granted, before send", "sends late with the same key: one effect")
 def test_a_frozen_worker_and_its_successor_name_one_object_and_are_one_effect(
     stage: Stage,
 ) -> None:
@@ -118,6 +138,7 @@ def test_a_frozen_worker_and_its_successor_name_one_object_and_are_one_effect(
     assert objects == {stage.claim.object}
 
 
+@cell("agent", "SIGSTOP, no key", "granted, before send", "two effects are a conflict, never one")
 def test_a_frozen_worker_and_its_successor_without_a_key_are_two_effects_and_a_conflict(
     stage: Stage,
 ) -> None:
@@ -135,6 +156,7 @@ def test_a_frozen_worker_and_its_successor_without_a_key_are_two_effects_and_a_c
     assert len({attempt.object for attempt in stage.attempts}) == 2
 
 
+@cell("agent", "SIGSTOP", "granted, before send", "wakes after its time: sends nothing")
 def test_a_frozen_worker_that_wakes_too_late_to_check_sends_nothing(stage: Stage) -> None:
     frozen = stage.deliver(mishap=Mishap.FROZEN_BEFORE_CHECK)
     frozen.await_stage(Said.FROZEN)
@@ -143,3 +165,52 @@ def test_a_frozen_worker_that_wakes_too_late_to_check_sends_nothing(stage: Stage
     frozen.await_end()
     assert stage.effects() == []
     assert stage.state() is S.NOT_EXECUTED
+
+
+UNKNOWN_NEVER_REFUSED = "the model is told unknown, never that it failed"
+
+
+@pytest.mark.parametrize(
+    ("fault", "seconds"),
+    [
+        pytest.param(
+            Fault.ERROR_500_THEN_LATE_COMMIT,
+            0.1,
+            marks=cell("provider", "500, commits", "sent, before answer", UNKNOWN_NEVER_REFUSED),
+        ),
+        pytest.param(
+            Fault.DROP_AFTER_COMMIT,
+            None,
+            marks=cell("provider", "commits, drops", "sent, before answer", UNKNOWN_NEVER_REFUSED),
+        ),
+        pytest.param(
+            Fault.DELAY,
+            1.0,
+            marks=cell("provider", "black hole", "sent, before answer", UNKNOWN_NEVER_REFUSED),
+        ),
+    ],
+)
+def test_a_provider_that_does_the_work_and_does_not_say_so_is_unknown(
+    stage: Stage, fault: Fault, seconds: float | None
+) -> None:
+    impatient = replace(stage, world=replace(stage.world, request_seconds_max=0.5))
+    delivery = impatient.deliver(fault=fault, fault_seconds=seconds)
+    delivery.await_end()
+    assert delivery.last is not None
+    assert delivery.last.status == "unknown"
+    assert stage.state() is S.UNKNOWN
+    told = stage.redeliver().last
+    assert told is not None
+    assert told.status == "unknown"
+    pause(1)
+    assert len(stage.effects()) == 1
+
+
+@cell("provider", "commits, drops; 429 on replay", "sent, before answer", UNKNOWN_NEVER_REFUSED)
+def test_a_replay_that_is_turned_away_proves_nothing_about_the_first_send(stage: Stage) -> None:
+    stage.deliver(fault=Fault.DROP_AFTER_COMMIT).await_end()
+    stage.decide(Verdict.RELEASE_SAME)
+    told = stage.redeliver(fault=Fault.RATE_LIMIT_429, gives_up=True).last
+    assert told is not None
+    assert told.status == "unknown"
+    assert (stage.state(), stage.claim.fence, len(stage.effects())) == (S.UNKNOWN, 2, 1)

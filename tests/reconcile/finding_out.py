@@ -148,13 +148,14 @@ def open_shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
         monkeypatch.setattr(settings, "COUNTERFOIL_PRIVATE_ORIGINS", [provider.url])
         customer = Customer(provider.url)
         try:
-            yield _shop(customer, clock)
+            yield shop_of(customer, clock)
         finally:
             customer.close()
             clock.restore()
 
 
-def _shop(customer: Customer, clock: ShiftedClock) -> Shop:
+def shop_of(customer: Customer, clock: ShiftedClock, *, asked_at: str | None = None) -> Shop:
+    """A new workspace. Its look-ups ask at `asked_at`, or where the customer pays."""
     workspace = Workspace.objects.create(
         name="Halden", slug=f"halden-{next(_numbers)}", mode="test", created_at=queries.clock()
     )
@@ -163,7 +164,7 @@ def _shop(customer: Customer, clock: ShiftedClock) -> Shop:
             workspace=workspace,
             name=kind,
             kind=kind,
-            base_url=customer.url,
+            base_url=asked_at or customer.url,
             secret_name=secret_name,
         )
         for kind, secret_name in (("stripe", "TEST_STRIPE_KEY"), ("http", "TEST_PLAIN_TOKEN"))
