@@ -188,33 +188,41 @@ def _manage(plan: Plan, name: str, *arguments: str) -> Program:
 
 def doors_and_workers(plan: Plan) -> list[Program]:
     """Return our own processes: the worker, beat and the two doors."""
-    celery = (
-        sys.executable,
-        "-m",
-        "celery",
-        "-q",
-        "--skip-checks",
-        "--workdir",
-        str(BASE),
-        "-A",
-        "effects.celery",
-    )
-    worker_options = ("-c", str(WORKER_PROCESSES), "--without-gossip", "--without-mingle")
     desk_options = ("--workers", str(DESK_PROCESSES))
     api_options = ("--workers", str(API_PROCESSES), "--blocking-threads", str(API_THREADS))
     desk = ("asginl", "effects.asgi:application", plan.desk_port, *desk_options)
     api = ("wsgi", "effects.wsgi:application", plan.api_port, *api_options)
     return [
-        Program(
-            name="worker",
-            argv=(*celery, "worker", "-l", "WARNING", *worker_options),
-            env={**plan.env, "PYTHONWARNINGS": "ignore:You're running the worker with superuser"},
-            stop_seconds=30,
-        ),
-        Program(name="beat", argv=(*celery, "beat", "-l", "WARNING", "--pidfile="), env=plan.env),
+        worker(plan.env),
+        beat(plan.env),
         _door(plan, "desk", *desk),
         _door(plan, "api", *api),
     ]
+
+
+def worker(
+    env: Mapping[str, str], *, name: str = "worker", processes: int = WORKER_PROCESSES
+) -> Program:
+    """Return a Celery worker; `name` tells several on one machine apart."""
+    options = ("-n", f"{name}@%h", "-c", str(processes), "--without-gossip", "--without-mingle")
+    return Program(
+        name=name,
+        argv=(*_celery(), "worker", "-l", "WARNING", *options),
+        env={**env, "PYTHONWARNINGS": "ignore:You're running the worker with superuser"},
+        stop_seconds=30,
+    )
+
+
+def beat(env: Mapping[str, str], *, name: str = "beat", schedule: Path | None = None) -> Program:
+    """Return a scheduler; two of them need a `schedule` file each."""
+    where = () if schedule is None else ("-s", str(schedule))
+    argv = (*_celery(), "beat", "-l", "WARNING", "--pidfile=", *where)
+    return Program(name=name, argv=argv, env=env)
+
+
+def _celery() -> tuple[str, ...]:
+    options = ("-q", "--skip-checks", "--workdir", str(BASE), "-A", "effects.celery")
+    return (sys.executable, "-m", "celery", *options)
 
 
 def _door(

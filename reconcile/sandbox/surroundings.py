@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
 import sys
 import threading
 import urllib.request
@@ -26,7 +25,9 @@ from psycopg import sql
 from effects.local import stack
 from effects.local.ports import LOOPBACK, any_free_port
 from effects.local.postgres import LocalPostgres
-from effects.local.processes import Program, run_to_end, spawn, stop, wait_until_ready
+from effects.local.processes import Program, run_to_end
+from effects.local.service import Service
+from effects.local.valkey import LocalValkey
 from effects.postgres_url import database_settings
 from ledger import append
 from reconcile import tasks
@@ -41,6 +42,7 @@ API_PROCESSES: Final = 1
 API_THREADS: Final = 96
 """Every agent that waits for an outcome holds one."""
 MIGRATE_SECONDS_MAX: Final = 120
+WORKERS: Final = 2
 FINDERS: Final = 3
 FIND_EVERY_SECONDS: Final = 0.25
 LOOKUPS_MAX: Final = 20
@@ -49,11 +51,17 @@ SWEPT_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where things are. `truth_folder` holds the provider's truth files."""
+    """Where things are. `truth_folder` holds the provider's truth files.
+
+    `database`, `broker` and `workers` are there if they were made to be broken.
+    """
 
     provider_url: str
     truth_folder: Path
     api_url: str | None
+    database: Service | None = None
+    broker: Service | None = None
+    workers: tuple[Service, ...] = ()
 
 
 @contextmanager
@@ -77,21 +85,83 @@ def whole(folder: Path) -> Iterator[Surroundings]:
         provider_url = _provider(running, folder)
         _let_look_ups_reach(provider_url)
         database_url = running.enter_context(_database(folder))
-        env = {
-            "DATABASE_URL": database_url,
-            "COUNTERFOIL_VAR": str(folder),
-            "COUNTERFOIL_SECRET_KEY": secrets.token_urlsafe(48),
-            "DJANGO_SETTINGS_MODULE": "effects.settings",
-        }
-        manage = (sys.executable, str(stack.BASE / "manage.py"))
-        migrate = Program(name="migrate", argv=(*manage, "migrate", "-v0"), env=env)
-        run_to_end(migrate, seconds_max=MIGRATE_SECONDS_MAX)
+        env = _environment(folder, database_url, provider_url)
+        _migrate(env)
         running.enter_context(_connected(database_url))
         api_url = _api(running, folder, env)
         running.enter_context(_finding_out())
         yield Surroundings(
             provider_url=provider_url, truth_folder=folder / "provider", api_url=api_url
         )
+
+
+@contextmanager
+def breakable(folder: Path) -> Iterator[Surroundings]:
+    """The same with every part a process of its own that may be killed: database, broker, workers.
+
+    Nothing that this process was given is used: what is killed here is ours alone.
+    """
+    with ExitStack() as running:
+        provider_url = _provider(running, folder)
+        cluster, broker = _own_services(folder)
+        database = _service(running, cluster.program(), folder)
+        valkey = _service(running, broker.program(), folder)
+        env = _environment(folder, cluster.url, provider_url) | {"CELERY_BROKER_URL": broker.url}
+        _migrate(env)
+        running.enter_context(_connected(cluster.url))
+        api_url = _api(running, folder, env)
+        workers = tuple(
+            _service(running, stack.worker(env, name=f"worker-{n}", processes=2), folder)
+            for n in range(WORKERS)
+        )
+        _service(running, stack.beat(env), folder)
+        yield Surroundings(
+            provider_url=provider_url,
+            truth_folder=folder / "provider",
+            api_url=api_url,
+            database=database,
+            broker=valkey,
+            workers=workers,
+        )
+
+
+def _own_services(folder: Path) -> tuple[LocalPostgres, LocalValkey]:
+    cluster = LocalPostgres(
+        home=folder / "postgres",
+        port=any_free_port(),
+        password=secrets.token_urlsafe(24),
+        durable=False,
+    )
+    cluster.initialise()
+    broker = LocalValkey(
+        home=folder / "valkey", port=any_free_port(), password=secrets.token_urlsafe(24)
+    )
+    return cluster, broker
+
+
+def _environment(folder: Path, database_url: str, provider_url: str) -> dict[str, str]:
+    return {
+        "DATABASE_URL": database_url,
+        "COUNTERFOIL_VAR": str(folder),
+        "COUNTERFOIL_SECRET_KEY": secrets.token_urlsafe(48),
+        "COUNTERFOIL_PRIVATE_ORIGINS": provider_url,
+        STRIPE_SECRET_NAME: READER_STRIPE_KEY,
+        PLAIN_SECRET_NAME: PLAIN_TOKEN,
+        "DJANGO_SETTINGS_MODULE": "effects.settings",
+    }
+
+
+def _migrate(env: dict[str, str]) -> None:
+    manage = (sys.executable, str(stack.BASE / "manage.py"))
+    migrate = Program(name="migrate", argv=(*manage, "migrate", "-v0"), env=env)
+    run_to_end(migrate, seconds_max=MIGRATE_SECONDS_MAX)
+
+
+def _service(running: ExitStack, program: Program, folder: Path) -> Service:
+    service = Service(program, folder / f"{program.name}.log")
+    running.callback(service.stop)
+    service.start()
+    return service
 
 
 def _provider(running: ExitStack, folder: Path) -> str:
@@ -104,7 +174,7 @@ def _provider(running: ExitStack, folder: Path) -> str:
         env={"PYTHONPATH": str(stack.BASE)},
         ready=stack.answers(f"{url}/_sandbox/health"),
     )
-    _run(running, program, folder)
+    _service(running, program, folder)
     return url
 
 
@@ -121,31 +191,17 @@ def _api(running: ExitStack, folder: Path, env: dict[str, str]) -> str:
         env=env,
         ready=stack.answers(f"{url}/healthz"),
     )
-    _run(running, program, folder)
+    _service(running, program, folder)
     return url
-
-
-def _run(running: ExitStack, program: Program, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    log = running.enter_context((folder / f"{program.name}.log").open("ab"))
-    process = spawn(program, stdout=log, stderr=subprocess.STDOUT)
-    running.callback(stop, process, program)
-    wait_until_ready(process, program)
 
 
 @contextmanager
 def _database(folder: Path) -> Iterator[str]:
     """A new database: beside the one that this process was given, or in a cluster of its own."""
     if settings.ENVIRONMENT.database_url is None:
-        cluster = LocalPostgres(
-            home=folder / "postgres",
-            port=any_free_port(),
-            password=secrets.token_urlsafe(24),
-            durable=False,
-        )
-        cluster.initialise()
+        cluster, _ = _own_services(folder)
         with ExitStack() as running:
-            _run(running, cluster.program(), folder)
+            _service(running, cluster.program(), folder)
             yield cluster.url
         return
     given = settings.ENVIRONMENT.database_url

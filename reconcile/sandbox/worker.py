@@ -27,6 +27,8 @@ from reconcile.sandbox.jobs import WAIT_FOR_A_WORD_SECONDS_MAX, Job, Mishap, Sta
 
 PR_SET_PDEATHSIG: Final = 1
 ARRIVAL_POLL_SECONDS: Final = 0.02
+LEDGER_AWAY: Final = "ledger_unavailable"
+LEDGER_AWAY_PAUSE_SECONDS: Final = 0.5
 CALLS_MAX: Final = 6
 """How often one worker makes the same call again, where that is proven to be safe."""
 
@@ -73,16 +75,25 @@ class _Worker:
                 contract="stripe.v1" if self._job.tool.effect_class == "keyed_write" else None,
                 object_from="id",
             )(self._tool)
-            told = tool(self._at(), **self._job.arguments)
-            self._tell(Stage.TOLD, told)
             until = time.monotonic() + self._world.wait_seconds_max
+            told = self._called(tool, until)
+            self._tell(Stage.TOLD, told)
             for _ in range(CALLS_MAX):
                 if told.status in OPEN:
                     told = self._heard(ledger, told, until)
                 if not told.may_call_again or self._job.gives_up or time.monotonic() >= until:
                     break
-                told = tool(self._at(), **self._job.arguments)
+                told = self._called(tool, until)
             self._tell(Stage.ENDED, told)
+
+    def _called(self, tool: Callable[..., Effect], until: float) -> Effect:
+        """What the tool call came to. While the ledger is away nothing is sent, so the same call is
+        simply made again."""
+        while True:
+            told = tool(self._at(), **self._job.arguments)
+            if told.status != LEDGER_AWAY or time.monotonic() >= until:
+                return told
+            time.sleep(LEDGER_AWAY_PAUSE_SECONDS)
 
     def _heard(self, ledger: Ledger, told: Effect, until: float) -> Effect:
         """The outcome, or the last word if none came in time."""

@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connection, connections
 
+from effects.local import stack as local
 from effects.local.ports import any_free_port
 from effects.local.postgres import LocalPostgres, binaries
 from effects.local.processes import Program
@@ -64,7 +64,6 @@ class Place:
             "COUNTERFOIL_SECRET_KEY": "k" * 50,
             "COUNTERFOIL_PRIVATE_ORIGINS": self.provider_url,
             "DJANGO_SETTINGS_MODULE": "effects.settings",
-            "PYTHONWARNINGS": "ignore:You're running the worker with superuser",
             STRIPE_SECRET_NAME: READER_STRIPE_KEY,
             PLAIN_SECRET_NAME: PLAIN_TOKEN,
             "TEST_STRIPE_KEY": READER_STRIPE_KEY,
@@ -78,18 +77,11 @@ class Place:
         return self._started(program)
 
     def a_worker(self, name: str = "worker", *, processes: int = 1) -> Service:
-        celery = (sys.executable, "-m", "celery", "-q", "--skip-checks", "-A", "effects.celery")
-        options = ("-c", str(processes), "-n", f"{name}@place", "-l", "INFO")
-        quiet = ("--without-gossip", "--without-mingle")
-        argv = (*celery, "--workdir", str(stack.ROOT), "worker", *options, *quiet)
-        return self._started(Program(name=name, argv=argv, env=self.env))
+        return self._started(local.worker(self.env, name=name, processes=processes))
 
     def a_beat(self, name: str = "beat") -> Service:
-        celery = (sys.executable, "-m", "celery", "-q", "--skip-checks", "-A", "effects.celery")
         # Two schedulers share no file; whether they may share the work is what is asked here.
-        options = ("-s", str(self.folder / f"{name}.db"), "--pidfile=", "-l", "WARNING")
-        argv = (*celery, "--workdir", str(stack.ROOT), "beat", *options)
-        return self._started(Program(name=name, argv=argv, env=self.env))
+        return self._started(local.beat(self.env, name=name, schedule=self.folder / f"{name}.db"))
 
     def _started(self, program: Program) -> Service:
         service = Service(program, self.folder / f"{program.name}.log")

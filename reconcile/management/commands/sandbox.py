@@ -9,17 +9,21 @@ import tempfile
 import time
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any, override
+from typing import Any, Final, override
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from effects.local.ports import LOOPBACK
 from effects.models import Workspace
+from reconcile import tasks
 from reconcile.sandbox import agents, reading, scoreboard, storm
+from reconcile.sandbox.havoc import Havoc
 from reconcile.sandbox.provider import __main__ as provider
 from reconcile.sandbox.seed import TOKEN_FILE, WORKSPACE_SLUG, seed
 from reconcile.sandbox.tools import DEMO_BOUNDS
+
+KILLED_IN_CHAOS: Final = 3
 
 
 class Command(BaseCommand):
@@ -39,6 +43,7 @@ class Command(BaseCommand):
         raised.add_argument("--seed", type=int, default=7)
         raised.add_argument("--json", action="store_true")
         raised.add_argument("--without-claims", action="store_true", help="the same, no ledger")
+        _add_havoc(raised)
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -101,13 +106,7 @@ class Command(BaseCommand):
     def _storm(self, options: dict[str, Any]) -> None:
         with tempfile.TemporaryDirectory(prefix="counterfoil-storm-") as folder:
             try:
-                account = storm.run(
-                    options["conversations"],
-                    options["seed"],
-                    Path(folder),
-                    claims=not options["without_claims"],
-                    say=self.stderr.write,
-                )
+                account = storm.run(_forecast(options), Path(folder), say=self.stderr.write)
             except ValueError as refusal:
                 raise CommandError(str(refusal)) from None
         told = account.to_json()
@@ -118,6 +117,40 @@ class Command(BaseCommand):
                 self.stdout.write(f"{name}: {value}")
         if account.violations:
             sys.exit(1)
+
+
+def _add_havoc(raised: ArgumentParser) -> None:
+    raised.add_argument("--kill-workers", type=int, default=0, metavar="N", help="in the middle")
+    raised.add_argument("--restart-broker", action="store_true", help="kill and start it again")
+    raised.add_argument("--restart-database", action="store_true", help="kill and start it again")
+    raised.add_argument(
+        "--chaos", action="store_true", help="three workers, the broker and the database"
+    )
+    raised.add_argument(
+        "--settle-seconds",
+        type=float,
+        help="how long to wait afterwards for what comes by itself",
+    )
+
+
+def _forecast(options: dict[str, Any]) -> storm.Forecast:
+    everything = options["chaos"]
+    havoc = Havoc(
+        kill_workers=options["kill_workers"] or (KILLED_IN_CHAOS if everything else 0),
+        restart_broker=options["restart_broker"] or everything,
+        restart_database=options["restart_database"] or everything,
+    )
+    # A look-up that was in the hands of a killed worker is due again only after its lease.
+    usual = (
+        tasks.LEASE_SECONDS + storm.SETTLE_SECONDS_MAX if havoc.any else storm.SETTLE_SECONDS_MAX
+    )
+    return storm.Forecast(
+        conversations=options["conversations"],
+        seed=options["seed"],
+        claims=not options["without_claims"],
+        havoc=havoc,
+        settle_seconds=usual if options["settle_seconds"] is None else options["settle_seconds"],
+    )
 
 
 def _provider_url() -> str:
