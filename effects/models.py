@@ -10,6 +10,17 @@ from django.db.models import Q
 
 from effects.core.vocabulary import EffectClass, Role
 from effects.fields import WordField
+from effects.models_people import DeskSession, MemberChange
+
+__all__ = [
+    "Connection",
+    "DeskSession",
+    "MemberChange",
+    "Membership",
+    "Tool",
+    "ToolChange",
+    "Workspace",
+]
 
 
 class Workspace(models.Model):
@@ -42,6 +53,7 @@ class Membership(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="memberships"
     )
     role = WordField(enum_name="effects_role", words=Role)
+    last_seen_at = models.DateTimeField(null=True, blank=True)  # to the minute, not to the second
 
     class Meta:
         constraints = [

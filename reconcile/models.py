@@ -8,7 +8,7 @@ from django.db import models
 
 from effects.models import Connection
 from effects.money import Money
-from reconcile.models_people import Proposal, SecondPersonRule, Snooze
+from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
 from reconcile.models_webhooks import WebhookAddress, WebhookDelivery
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Proposal",
     "SecondPersonRule",
     "Snooze",
+    "Take",
     "WebhookAddress",
     "WebhookDelivery",
 ]

@@ -141,3 +141,51 @@ class Snooze(models.Model):
     @override
     def __str__(self) -> str:
         return f"snooze of {self.claim_id} until {self.until}"
+
+
+class Take(models.Model):
+    """A person's lease on a call: "I am on it, until then". It decides nothing and locks nothing.
+
+    A row is open while `ended_at` is null, but counts only until `until`: whoever takes the call
+    after that closes it. Nobody's lease is shortened without `reason`.
+    """
+
+    class End(models.TextChoices):
+        GIVEN_BACK = "given_back"
+        RAN_OUT = "ran_out"
+        TAKEN_OVER = "taken_over"
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+    claim_id = models.UUIDField()
+    taken_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    taken_at = models.DateTimeField()
+    until = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    ended_how = models.CharField(max_length=12, choices=End, blank=True, default="")
+    ended_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    reason = models.CharField(max_length=500, blank=True, default="")  # why it was taken over
+
+    class Meta:
+        indexes = [
+            models.Index(name="take_claim", fields=["claim_id"]),
+            models.Index(
+                name="take_open", fields=["workspace", "until"], condition=Q(ended_at=None)
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                name="take_once", fields=["claim_id"], condition=Q(ended_at=None)
+            ),
+            models.CheckConstraint(
+                name="take_over_has_reason",
+                condition=~Q(ended_how="taken_over") | ~Q(reason=""),
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.claim_id} with {self.taken_by_id} until {self.until}"
