@@ -2,20 +2,35 @@
 
 ``GET /_sandbox/health`` · ``GET|POST /_sandbox/clock`` {"advance_seconds": n} ·
 ``GET|POST|DELETE /_sandbox/faults`` · ``GET /_sandbox/truth`` · ``GET /_sandbox/requests`` ·
-``GET /_sandbox/arrived?marker=...``
+``GET /_sandbox/arrived?marker=...`` · ``GET /_sandbox/counters`` ·
+``POST /_sandbox/search`` {"lag_seconds": n} · ``POST /_sandbox/reads`` {"reads_min": n} ·
+``POST /_sandbox/webhooks`` a recipe · ``POST /_sandbox/endpoints`` {"scope", "url", "secret"}: an
+endpoint whose secret is known beforehand, as whoever starts both sides needs it.
 """
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Final
 from urllib.parse import parse_qs
 
 from reconcile.sandbox.faults import Plan, PlanRefused, parse_plan
+from reconcile.sandbox.provider import webhook_endpoints
 from reconcile.sandbox.provider.clock import iso
-from reconcile.sandbox.provider.context import STRIPE_TRUTH
+from reconcile.sandbox.provider.context import (
+    ENDPOINTS_TABLE,
+    SECRETS_TABLE,
+    STRIPE_TRUTH,
+    Context,
+)
+from reconcile.sandbox.provider.counters import counters
 from reconcile.sandbox.provider.messages import Answer, Json, Request
 from reconcile.sandbox.provider.plain import PLAIN_TRUTH
+from reconcile.sandbox.provider.recipes import SEARCH_LAG_SECONDS_MAX, Recipe
+from reconcile.sandbox.provider.stripe_api import API_VERSION
 from reconcile.sandbox.provider.world import World
+
+KNOWN_BEFOREHAND: Final = "known beforehand"
 
 
 def answer(world: World, request: Request) -> Answer:
@@ -82,6 +97,70 @@ def _arrived(world: World, request: Request) -> Json:
     return {"arrived": world.arrived(marker)}
 
 
+def _counters(world: World, _request: Request) -> Json:
+    return counters(world)
+
+
+def _set_search(world: World, request: Request) -> Json:
+    world.search_lag_seconds = _number(request, "lag_seconds", most=SEARCH_LAG_SECONDS_MAX)
+    return counters(world)
+
+
+def _set_reads(world: World, request: Request) -> Json:
+    world.reads.reads_min = int(_number(request, "reads_min", most=10**9))
+    return counters(world)
+
+
+def _set_webhooks(world: World, request: Request) -> Json:
+    known = {field.name for field in fields(Recipe)}
+    said = _body(request)
+    if unknown := sorted(set(said) - known):
+        raise PlanRefused(f"unknown field {unknown[0]!r}; known: {', '.join(sorted(known))}")
+    world.webhook_recipe = Recipe(
+        **{name: _number(request, name, most=SEARCH_LAG_SECONDS_MAX) for name in said}
+    )
+    return counters(world)
+
+
+def _set_endpoint(world: World, request: Request) -> Json:
+    said = _body(request)
+    if not all(isinstance(said.get(name), str) for name in ("scope", "url", "secret")):
+        raise PlanRefused('say {"scope": "acct_x/test", "url": "...", "secret": "whsec_..."}')
+    with world.store.batch() as batch:
+        ctx = Context(
+            store=world.store,
+            batch=batch,
+            scope=said["scope"],
+            livemode=said["scope"].endswith("/live"),
+            now=world.clock.now(),
+            api_version=API_VERSION,
+            request_id=None,
+            idempotency_key=None,
+            cause="control",
+        )
+        for known in list(ctx.rows(ENDPOINTS_TABLE).values()):
+            # Whoever starts both sides anew knows a new address; the old one leads nowhere.
+            if known["description"] == KNOWN_BEFOREHAND:
+                batch.remove(f"{ctx.scope}/{ENDPOINTS_TABLE}", known["id"])
+                batch.remove(SECRETS_TABLE, known["id"])
+        shown = {
+            "application": None,
+            "connect": False,
+            "description": KNOWN_BEFOREHAND,
+            "enabled_events": ["*"],
+            "metadata": {},
+            "url": said["url"],
+        }
+        return webhook_endpoints.make(ctx, shown, secret=said["secret"])
+
+
+def _number(request: Request, name: str, *, most: float) -> float:
+    value = _body(request).get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise PlanRefused(f"say {name} as a number from 0 to {most:g}, not {value!r}")
+    return float(value)
+
+
 def _advance_seconds(request: Request) -> float:
     seconds = _body(request).get("advance_seconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -106,4 +185,9 @@ _HANDLERS: Final[dict[tuple[str, str], Callable[[World, Request], Json]]] = {
     ("GET", "/truth"): _truth,
     ("GET", "/requests"): _requests,
     ("GET", "/arrived"): _arrived,
+    ("GET", "/counters"): _counters,
+    ("POST", "/search"): _set_search,
+    ("POST", "/reads"): _set_reads,
+    ("POST", "/webhooks"): _set_webhooks,
+    ("POST", "/endpoints"): _set_endpoint,
 }

@@ -29,12 +29,12 @@ def unexpected_state(message: str, *, code: str, param: str | None = None) -> Re
     return Refused(_error(400, error, NO_EFFECT_IN_RETRYING), stored=True)
 
 
-def no_such(noun: str, object_id: str, *, param: str, status: int = 404) -> Refused:
+def no_such(noun: str, object_id: str, *, param: str, status: int = 404, hint: str = "") -> Refused:
     """The id names nothing in this account and mode: 404 in a path, 400 in a parameter."""
     error = {
         "type": "invalid_request_error",
         "code": "resource_missing",
-        "message": f"No such {noun}: '{object_id}'",
+        "message": f"No such {noun}: '{object_id}'{hint}",
         "param": param,
     }
     return Refused(_error(status, error), stored=False)
@@ -55,6 +55,26 @@ def forbidden() -> Answer:
     """403: a restricted key may read, not write."""
     message = "The provided key does not have the required permissions for this endpoint."
     return _error(403, {"type": "invalid_request_error", "message": message})
+
+
+def no_access(account: str) -> Answer:
+    """403: this key and that account have nothing to do with each other."""
+    message = (
+        f"The provided key does not have access to account '{account}' (or that account does not "
+        "exist). Application access may have been revoked."
+    )
+    error = {"type": "invalid_request_error", "code": "account_invalid", "message": message}
+    return _error(403, error)
+
+
+def reads_used_up(allowed: int) -> Answer:
+    """429: more reads than the account's transactions allow. It says nothing about any object."""
+    message = (
+        f"You have used your allocation of {allowed} read requests for the last 30 days. Listen to "
+        "webhooks, or retry with exponential backoff."
+    )
+    error = {"type": "invalid_request_error", "code": "rate_limit", "message": message}
+    return _error(429, error, {"Retry-After": "60"})
 
 
 def too_many_requests() -> Answer:
@@ -81,6 +101,25 @@ def refused_refund() -> Answer:
     message = "Insufficient funds in your Stripe balance to refund this amount."
     error = {"type": "card_error", "code": "balance_insufficient", "message": message}
     return _error(402, error, NO_EFFECT_IN_RETRYING)
+
+
+def charge_declined(decline_code: str, charge_id: str) -> Answer:
+    """402 for a charge without a PaymentIntent; the failed charge exists, and this is stored."""
+    error = {
+        "type": "card_error",
+        "code": "card_declined",
+        "decline_code": decline_code,
+        "message": "Your card was declined.",
+        "charge": charge_id,
+    }
+    return _error(402, error, NO_EFFECT_IN_RETRYING)
+
+
+def refused_payout() -> Answer:
+    """400 for a payout that the balance does not cover; only executing it finds out, so stored."""
+    message = "You have insufficient funds in your Stripe account for this transfer."
+    error = {"type": "invalid_request_error", "code": "balance_insufficient", "message": message}
+    return _error(400, error, NO_EFFECT_IN_RETRYING)
 
 
 def server_error() -> Answer:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from reconcile.sandbox.provider import errors
-from reconcile.sandbox.provider.context import EVENTS_TABLE, Context, Execute
+from reconcile.sandbox.provider.context import EVENTS_TABLE, OUTBOX_TABLE, Context, Execute
 from reconcile.sandbox.provider.lists import PAGE_PARAMS, Filter, created_filter, page
 from reconcile.sandbox.provider.messages import Answer, Json
 from reconcile.sandbox.provider.params import Params
@@ -22,12 +22,14 @@ def list_events(params: Params) -> Execute:
     params.only((*PAGE_PARAMS, "delivery_success", "type", "types"))
     kinds = _kind_filter(params)
     created = created_filter(params)
-    # No webhook endpoint is registered here, so every event counts as delivered.
-    undelivered_only = params.text("delivery_success", choices=("true", "false")) == "false"
+    success = params.text("delivery_success", choices=("true", "false"))
 
     def execute(ctx: Context) -> Answer:
+        waiting = {row["event"]["id"] for row in ctx.store.table(OUTBOX_TABLE).values()}
+
         def keep(event: Json) -> bool:
-            known = not undelivered_only and not _forgotten(event, ctx.now)
+            arrived = "false" if event["id"] in waiting else "true"
+            known = success in {None, arrived} and not _forgotten(event, ctx.now)
             return known and kinds(event) and created(event)
 
         return page(ctx, params, table=EVENTS_TABLE, url="/v1/events", keep=keep)

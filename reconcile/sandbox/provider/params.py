@@ -16,6 +16,7 @@ METADATA_ENTRIES_MAX: Final = 50
 METADATA_NAME_LENGTH_MAX: Final = 40
 METADATA_VALUE_LENGTH_MAX: Final = 500
 AMOUNT_MAX: Final = 99_999_999
+CURRENCIES: Final = ("chf", "eur", "gbp", "jpy", "nok", "sek", "usd")
 
 _NAME = re.compile(r"^([^\[\]]+)((?:\[[^\[\]]*\])*)$")
 

@@ -8,15 +8,13 @@ held: a PaymentIntent that was only created, or that was declined, changed nothi
 import secrets
 from typing import Final
 
-from reconcile.sandbox.provider import errors
-from reconcile.sandbox.provider.context import Context, Execute, new_id
+from reconcile.sandbox.provider import charges, errors
+from reconcile.sandbox.provider.context import CHARGES_TABLE, Context, Execute, new_id
 from reconcile.sandbox.provider.lists import PAGE_PARAMS, created_filter, equal_filter, page
 from reconcile.sandbox.provider.messages import Answer, Json
-from reconcile.sandbox.provider.params import AMOUNT_MAX, Params
+from reconcile.sandbox.provider.params import AMOUNT_MAX, CURRENCIES, Params
 
 TABLE: Final = "payment_intents"
-CHARGES_TABLE: Final = "charges"
-CURRENCIES: Final = ("chf", "eur", "gbp", "jpy", "nok", "sek", "usd")
 
 PAYMENT_METHODS: Final = {
     "pm_card_visa": None,
@@ -188,7 +186,7 @@ def _payment_method(params: Params) -> str | None:
 def _get(ctx: Context, intent_id: str) -> Json:
     intent = ctx.find(TABLE, intent_id)
     if intent is None:
-        raise errors.no_such("payment_intent", intent_id, param="intent")
+        raise ctx.no_such("payment_intent", TABLE, intent_id, param="intent")
     return intent
 
 
@@ -284,24 +282,17 @@ def _decline(ctx: Context, intent: Json, decline_code: str) -> Answer:
 
 
 def _charge(ctx: Context, intent: Json, *, captured: bool, status: str = "succeeded") -> Json:
-    charge = {
-        "id": new_id("ch"),
-        "object": "charge",
-        "amount": intent["amount"],
-        "amount_captured": intent["amount"] if captured else 0,
-        "amount_refunded": 0,
-        "captured": captured,
-        "created": int(ctx.now),
-        "currency": intent["currency"],
-        "customer": intent["customer"],
-        "livemode": ctx.livemode,
+    fields = {
         # A charge gets the metadata of its PaymentIntent as it was when the charge was made.
-        "metadata": intent["metadata"],
-        "paid": status == "succeeded",
-        "payment_intent": intent["id"],
-        "refunded": False,
-        "status": status,
+        name: intent[name]
+        for name in (
+            "amount",
+            "currency",
+            "customer",
+            "description",
+            "metadata",
+            "transfer_group",
+        )
     }
-    ctx.put(CHARGES_TABLE, charge)
-    ctx.emit(f"charge.{status}", charge)
-    return charge
+    fields["payment_intent"] = intent["id"]
+    return charges.enter(ctx, fields, captured=captured, status=status)

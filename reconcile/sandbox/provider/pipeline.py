@@ -55,7 +55,8 @@ def serve(world: World, request: Request) -> Delivery:
 
 
 def commit_due(world: World) -> None:
-    """Apply every late commit whose time has come, each exactly once."""
+    """Apply every late commit, and what else happens by itself, whose time has come, each once."""
+    stripe_api.take_steps(world)
     with world.store.lock:
         for key, request in world.due_late_commits():
             with world.store.batch() as batch:

@@ -3,11 +3,10 @@
 from typing import Final
 
 from reconcile.sandbox.provider import errors
-from reconcile.sandbox.provider.context import Context, Execute, new_id
+from reconcile.sandbox.provider.context import CHARGES_TABLE, Context, Execute, new_id
 from reconcile.sandbox.provider.lists import PAGE_PARAMS, created_filter, equal_filter, page
 from reconcile.sandbox.provider.messages import Answer, Json
 from reconcile.sandbox.provider.params import AMOUNT_MAX, Params
-from reconcile.sandbox.provider.payment_intents import CHARGES_TABLE
 from reconcile.sandbox.provider.payment_intents import TABLE as INTENTS_TABLE
 
 TABLE: Final = "refunds"
@@ -53,7 +52,7 @@ def retrieve(params: Params, refund_id: str) -> Execute:
     def execute(ctx: Context) -> Answer:
         refund = ctx.find(TABLE, refund_id)
         if refund is None:
-            raise errors.no_such("refund", refund_id, param="refund")
+            raise ctx.no_such("refund", TABLE, refund_id, param="refund")
         return Answer(status=200, body=refund)
 
     return execute

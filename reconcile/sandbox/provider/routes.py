@@ -5,10 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from reconcile.sandbox.provider import events, payment_intents, refunds
-from reconcile.sandbox.provider.context import Context, Execute
-from reconcile.sandbox.provider.messages import Answer
-from reconcile.sandbox.provider.params import Params
+from reconcile.sandbox.provider import (
+    accounts,
+    charges,
+    events,
+    payment_intents,
+    payouts,
+    refunds,
+    webhook_endpoints,
+)
+from reconcile.sandbox.provider.context import Execute
+from reconcile.sandbox.provider.search import search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,21 +33,17 @@ def _endpoint(method: str, path: str, operation: str, check: Callable[..., Execu
     return Endpoint(method=method, pattern=pattern, operation=operation, check=check)
 
 
-def _account(params: Params) -> Execute:
-    """``GET /v1/account``: whose secret this is. A look-up asks it before it trusts an absence."""
-    params.only(())
-
-    def execute(ctx: Context) -> Answer:
-        account_id = ctx.scope.partition("/")[0]
-        return Answer(status=200, body={"id": account_id, "object": "account"})
-
-    return execute
-
-
 STRIPE: Final = (
-    _endpoint("GET", "/v1/account", "account.retrieve", _account),
+    _endpoint("GET", "/v1/account", "account.retrieve", accounts.retrieve_own),
+    _endpoint("POST", "/v1/accounts", "accounts.create", accounts.create),
+    _endpoint("GET", "/v1/accounts", "accounts.list", accounts.list_),
+    _endpoint("GET", "/v1/accounts/{id}", "accounts.retrieve", accounts.retrieve),
     _endpoint("POST", "/v1/payment_intents", "payment_intents.create", payment_intents.create),
     _endpoint("GET", "/v1/payment_intents", "payment_intents.list", payment_intents.list_),
+    # Before the one with an id: "search" looks like one.
+    _endpoint(
+        "GET", "/v1/payment_intents/search", "payment_intents.search", search("payment_intents")
+    ),
     _endpoint(
         "GET", "/v1/payment_intents/{id}", "payment_intents.retrieve", payment_intents.retrieve
     ),
@@ -59,11 +62,35 @@ STRIPE: Final = (
     _endpoint(
         "POST", "/v1/payment_intents/{id}/cancel", "payment_intents.cancel", payment_intents.cancel
     ),
+    _endpoint("POST", "/v1/charges", "charges.create", charges.create),
+    _endpoint("GET", "/v1/charges", "charges.list", charges.list_),
+    _endpoint("GET", "/v1/charges/search", "charges.search", search("charges")),
+    _endpoint("GET", "/v1/charges/{id}", "charges.retrieve", charges.retrieve),
+    _endpoint("POST", "/v1/payouts", "payouts.create", payouts.create),
+    _endpoint("GET", "/v1/payouts", "payouts.list", payouts.list_),
+    _endpoint("GET", "/v1/payouts/{id}", "payouts.retrieve", payouts.retrieve),
+    _endpoint("POST", "/v1/payouts/{id}/cancel", "payouts.cancel", payouts.cancel),
     _endpoint("POST", "/v1/refunds", "refunds.create", refunds.create),
     _endpoint("GET", "/v1/refunds", "refunds.list", refunds.list_),
     _endpoint("GET", "/v1/refunds/{id}", "refunds.retrieve", refunds.retrieve),
     _endpoint("GET", "/v1/events", "events.list", events.list_events),
     _endpoint("GET", "/v1/events/{id}", "events.retrieve", events.retrieve_event),
+    _endpoint(
+        "POST", "/v1/webhook_endpoints", "webhook_endpoints.create", webhook_endpoints.create
+    ),
+    _endpoint("GET", "/v1/webhook_endpoints", "webhook_endpoints.list", webhook_endpoints.list_),
+    _endpoint(
+        "GET",
+        "/v1/webhook_endpoints/{id}",
+        "webhook_endpoints.retrieve",
+        webhook_endpoints.retrieve,
+    ),
+    _endpoint(
+        "DELETE",
+        "/v1/webhook_endpoints/{id}",
+        "webhook_endpoints.delete",
+        webhook_endpoints.delete,
+    ),
 )
 
 

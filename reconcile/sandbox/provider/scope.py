@@ -19,16 +19,27 @@ ACCOUNT_ID: Final = re.compile(r"^acct_[a-zA-Z0-9]{1,64}$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """An authenticated caller of the Stripe-shaped API."""
+    """An authenticated caller of the Stripe-shaped API: `account` is the one that is asked about,
+    `own_account` the one that the key belongs to."""
 
     account: str
+    own_account: str
     livemode: bool
     may_write: bool
 
     @property
     def scope(self) -> str:
         """Names everything that belongs to this account in this mode."""
-        return f"{self.account}/{'live' if self.livemode else 'test'}"
+        return f"{self.account}/{self.mode}"
+
+    @property
+    def own_scope(self) -> str:
+        """The same for the key's own account: the platform, where a connected one is asked."""
+        return f"{self.own_account}/{self.mode}"
+
+    @property
+    def mode(self) -> str:
+        return "live" if self.livemode else "test"
 
 
 def authenticate(headers: Mapping[str, str]) -> Caller | Answer:
@@ -39,7 +50,13 @@ def authenticate(headers: Mapping[str, str]) -> Caller | Answer:
         return errors.unauthorized(
             "Invalid API Key provided. The sandbox takes sk_test_<account> and sk_live_<account>."
         )
-    account = headers.get("stripe-account") or f"acct_{match[3]}"
+    own = f"acct_{match[3]}"
+    account = headers.get("stripe-account") or own
     if not ACCOUNT_ID.match(account):
         return errors.forbidden()
-    return Caller(account=account, livemode=match[2] == "live", may_write=match[1] == "sk")
+    return Caller(
+        account=account,
+        own_account=own,
+        livemode=match[2] == "live",
+        may_write=match[1] == "sk",
+    )

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, Final, Self, override
 from urllib.parse import urlsplit
 
+from reconcile.sandbox.provider.counters import CountersFile
 from reconcile.sandbox.provider.messages import Answer, Request
 from reconcile.sandbox.provider.pipeline import Line, commit_due, serve
+from reconcile.sandbox.provider.sending import Sender
 from reconcile.sandbox.provider.world import World
 
 BODY_BYTES_MAX: Final = 256 * 1024
@@ -31,6 +33,8 @@ class Provider:
     ) -> None:
         self.world = World(folder, fsync=fsync)
         self._server = _Server(self.world, host, port)
+        self._sender = Sender(self.world)
+        self._counters = CountersFile(self.world, folder)
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True),
@@ -47,6 +51,7 @@ class Provider:
         """Start to answer."""
         for thread in self._threads:
             thread.start()
+        self._sender.start()
         return self
 
     def stop(self) -> None:
@@ -56,6 +61,8 @@ class Provider:
         self._server.server_close()
         for thread in self._threads:
             thread.join()
+        self._sender.stop()
+        self._counters.write()
         self.world.store.close()
 
     def __enter__(self) -> Self:
@@ -68,6 +75,7 @@ class Provider:
         # Late commits come on their own, not only when somebody asks.
         while not self._stopping.wait(TICK_SECONDS):
             commit_due(self.world)
+            self._counters.write_if_due()
 
 
 class _Server(ThreadingHTTPServer):

@@ -8,7 +8,8 @@ written from it, and completed from the journal if the process died in between.
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Final, TextIO
 from reconcile.sandbox.provider.messages import Json
 
 JOURNAL_NAME: Final = "journal.jsonl"
+SEARCHABLE: Final = ("/payment_intents", "/charges")
+"""Tables whose changes are also kept with their time, for search, which shows them late."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,8 @@ class Store:
         self._effects_written: dict[str, int] = {}
         self._open_files: dict[Path, TextIO] = {}
         self._closed = False
+        self.clock: Callable[[], float] = lambda: 0.0
+        self.versions: dict[str, deque[tuple[float, str, Json]]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._load()
 
@@ -97,6 +102,8 @@ class Store:
     def _apply(self, batch: Batch) -> None:
         for table, key, value in batch.puts:
             rows = self.table(table)
+            if value is not None and table.endswith(SEARCHABLE):
+                self.versions.setdefault(table, deque()).append((self.clock(), key, value))
             if value is None:
                 rows.pop(key, None)
             else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconcile.sandbox.faults import Asked, ChosenFault, Fault
-from reconcile.sandbox.provider import errors, routes
+from reconcile.sandbox.provider import accounts, errors, payouts, routes
 from reconcile.sandbox.provider.context import Context, Execute, new_id
 from reconcile.sandbox.provider.keys import KEY_LENGTH_MAX, Use
 from reconcile.sandbox.provider.messages import Answer, Refused, Request
@@ -88,13 +88,17 @@ def _check(
     caller = authenticate(request.headers)
     if isinstance(caller, Answer):
         raise Refused(caller, stored=False)
+    if not accounts.may_act(world.store, caller):
+        raise Refused(errors.no_access(caller.account), stored=False)
+    if request.method == "GET":
+        _count_read(world, caller, received_at)
     if fault.kind is Fault.RATE_LIMIT_429:
         raise Refused(errors.too_many_requests(), stored=False)
     found = routes.find(request.method, request.path)
     if found is None:
         raise Refused(errors.unrecognized_url(request.method, request.path), stored=False)
     endpoint, ids = found
-    if request.method == "POST" and not caller.may_write:
+    if request.method != "GET" and not caller.may_write:
         raise Refused(errors.forbidden(), stored=False)
     if len(request.headers.get("idempotency-key", "")) > KEY_LENGTH_MAX:
         raise errors.invalid(f"Idempotency keys have at most {KEY_LENGTH_MAX} characters.")
@@ -108,6 +112,15 @@ def _check(
         received_at=received_at,
         cause=cause,
     )
+
+
+def _count_read(world: World, caller: Caller, now: float) -> None:
+    """One more read of this account. Raises Refused when it has used up what it may read."""
+    world.reads.count(caller.scope, now)
+    if world.reads.is_over(caller.scope, now):
+        with world.store.lock:
+            allowed = world.reads.of(caller.scope, now).allowed
+        raise Refused(errors.reads_used_up(allowed), stored=False)
 
 
 def _write(world: World, execution: _Execution, fault: ChosenFault) -> Answer:
@@ -167,4 +180,27 @@ def _context(world: World, execution: _Execution, batch: Batch, *, declined: boo
         idempotency_key=execution.key,
         cause=execution.cause,
         declined=declined,
+        search_lag_seconds=world.search_lag_seconds,
     )
+
+
+def take_steps(world: World) -> None:
+    """What happens to objects by themselves, where it is due: the bank's word on payouts."""
+    with world.store.lock:
+        now = world.clock.now()
+        steps = list(world.store.table(payouts.STEPS_TABLE).items())
+        for payout_id, step in steps:
+            if step["due_at"] <= now:
+                with world.store.batch() as batch:
+                    ctx = Context(
+                        store=world.store,
+                        batch=batch,
+                        scope=step["scope"],
+                        livemode=step["livemode"],
+                        now=now,
+                        api_version=API_VERSION,
+                        request_id=None,
+                        idempotency_key=None,
+                        cause="by_itself",
+                    )
+                    payouts.take_step(ctx, payout_id, step["course"])

@@ -9,6 +9,8 @@ from reconcile.sandbox.provider.clock import SandboxClock, iso
 from reconcile.sandbox.provider.context import new_id
 from reconcile.sandbox.provider.keys import KeyLayer
 from reconcile.sandbox.provider.messages import Json, Request
+from reconcile.sandbox.provider.reads import ReadAllocation
+from reconcile.sandbox.provider.recipes import SEARCH_LAG_SECONDS, Recipe
 from reconcile.sandbox.provider.store import Batch, Store
 
 LATE_TABLE: Final = "late_commits"
@@ -23,8 +25,13 @@ class World:
         self.store = Store(folder, fsync=fsync)
         clock = self.store.table(CLOCK_TABLE).get("clock", {"advanced_seconds": 0.0})
         self.clock = SandboxClock(clock["advanced_seconds"])
+        self.store.clock = self.clock.now
         self.keys = KeyLayer(self.store)
+        self.reads = ReadAllocation(self.store)
         self.plan = Plan()
+        self.search_lag_seconds = SEARCH_LAG_SECONDS
+        self.webhook_recipe = Recipe()
+        self.webhook_counts: Counter[str] = Counter()
         self._requests: deque[Json] = deque(maxlen=REQUESTS_KEPT_MAX)
         self._sends: Counter[tuple[str, str]] = Counter()
         self._arrived: Counter[str] = Counter()
