@@ -202,7 +202,7 @@ _FATES: Final = {
 def decisions(claim: Claim) -> list[Decision]:
     """Every decision about the claim, oldest first, withdrawals included, with who decided."""
     found = Decision.objects.filter(workspace_id=claim.workspace_id, claim_id=claim.pk)
-    return list(found.select_related("decided_by").order_by("chain_number"))
+    return list(found.select_related("decided_by", "approved_by").order_by("chain_number"))
 
 
 def fates(claim: Claim) -> dict[int, Fate]:

@@ -3,15 +3,16 @@ it can be undone. Pure; one text for every action that can be reviewed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reconcile.actions import ActionName, instant_words
-from reconcile.situation import Situation
+from reconcile.action_names import ActionName
+from reconcile.situation import Situation, instant_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """`button` is the label of the one button that records the decision."""
+    """`button` is the label of the one button that records the decision; `harm` marks an act that
+    can make the effect happen twice."""
 
     question: str
     lead: str
@@ -19,14 +20,32 @@ class Confirmation:
     will_not: str
     undo: str
     button: str
+    harm: bool = False
 
 
 CHANGE_LATER = "The decision stays in the record; the agent may already have acted on it."
 
 
 def confirmation(name: ActionName, situation: Situation) -> Confirmation:
-    """The text for an action that this desk can carry out. Raises KeyError for any other."""
+    """The text for an action that is decided at once. Raises KeyError for one without a review."""
     return _TEXTS[name](situation)
+
+
+def asking(name: ActionName, situation: Situation) -> Confirmation:
+    """The text for the same action where a second person is asked first."""
+    text = confirmation(name, situation)
+    return replace(
+        text,
+        will=f"A second person is asked. After their yes: {_lower(text.will)}",
+        will_not=f"Nothing happens before a second person approves. {text.will_not}",
+        undo="The request can be taken back until it is answered. Then: "
+        f"{_lower(text.undo)} The minute starts after the second yes.",
+        button="Ask a second person",
+    )
+
+
+def _lower(words: str) -> str:
+    return words[:1].lower() + words[1:]
 
 
 def _undo(situation: Situation) -> str:
@@ -61,13 +80,18 @@ def _not_happened(situation: Situation) -> Confirmation:
         granted = "The agent's next request for this call is granted under a new key."
     else:
         granted = "The agent's next request for this call is granted: one more run is allowed."
+    unproven = not situation.strong_absence
     return Confirmation(
         question="Mark as not executed?",
-        lead=granted,
+        lead=f"This can make the effect happen twice: nothing proves that it did not. {granted}"
+        if unproven
+        else granted,
         will="The claim is settled as not happened, and the agent is told so.",
-        will_not=f"Nothing is sent to {situation.provider} by this desk.",
+        will_not=f"Nothing is sent to {situation.provider} by this desk."
+        + (" An effect of an earlier attempt, if there is one, is not undone." if unproven else ""),
         undo=_undo(situation),
         button="It did not happen",
+        harm=unproven,
     )
 
 
@@ -86,15 +110,77 @@ def _release_same(situation: Situation) -> Confirmation:
     )
 
 
+def _release_new(situation: Situation) -> Confirmation:
+    provider = situation.provider
+    return Confirmation(
+        question="Release with a new key?",
+        lead="This can make the effect happen twice. Nothing proves that no attempt did it.",
+        will="The runtime may send one more request, under a new key, which "
+        f"{provider} will treat as a first request."
+        if situation.keyed
+        else f"The runtime may send one more request, which {provider} will treat as a new one.",
+        will_not="An effect of an earlier attempt, if there is one, is not undone or refunded.",
+        undo=_undo(situation),
+        button="Release with a new key" if situation.keyed else "Allow one more run",
+        harm=True,
+    )
+
+
 def _lost(situation: Situation) -> Confirmation:
+    heard = (
+        " The worker gave a sign of life just now: it may be about to act."
+        if situation.worker_heard_of
+        else ""
+    )
     return Confirmation(
         question="Declare this worker lost?",
-        lead="The call becomes unknown.",
+        lead=f"The call becomes unknown.{heard}",
         will="Whatever the old worker still reports is kept as evidence; it can no longer finish "
         "this call.",
         will_not=f"Nothing is sent to {situation.provider}, and nobody may run the call again yet.",
         undo=_undo(situation),
         button="Declare the worker lost",
+        harm=situation.worker_heard_of,
+    )
+
+
+def _settle(situation: Situation) -> Confirmation:
+    return Confirmation(
+        question="Settle the conflict?",
+        lead=f"{len(situation.effects)} effects are known: {', '.join(situation.effects)}. Say "
+        "which one stands, and what was done about the rest.",
+        will="The claim is settled as happened, once, as the effect that stands. Another effect "
+        "that turns up later opens the conflict again.",
+        will_not=f"Nothing is sent to {situation.provider}: this desk refunds and cancels nothing.",
+        undo=_undo(situation),
+        button="Settle the conflict",
+    )
+
+
+def _reopen(situation: Situation) -> Confirmation:
+    return Confirmation(
+        question="Reopen?",
+        lead="The call goes back to unknown; what the agent was told is marked withdrawn.",
+        will="Every answer and report from before counts no more, until it is seen anew. Look-ups "
+        "start again.",
+        will_not=f"Nothing is sent to {situation.provider}, and no attempt is granted. The agent "
+        "may already have acted on what it was told; that is not undone.",
+        undo=_undo(situation),
+        button="Reopen",
+    )
+
+
+def _allow(situation: Situation) -> Confirmation:
+    return Confirmation(
+        question="Allow the held request?",
+        lead="This can make the effect happen twice: it asks for the same thing as this call.",
+        will="The request's next try is granted, once, as an operation of its own. This call stays "
+        "as it is.",
+        will_not=f"Nothing is sent to {situation.provider} by this desk, and no other request is "
+        "let through.",
+        undo="Not possible: it is in force at once. Only that very request may use it.",
+        button="Allow it, once",
+        harm=True,
     )
 
 
@@ -113,8 +199,14 @@ _TEXTS = {
     ActionName.HAPPENED: _happened,
     ActionName.NOT_HAPPENED: _not_happened,
     ActionName.RELEASE_SAME: _release_same,
+    ActionName.RELEASE_NEW: _release_new,
     ActionName.LOST: _lost,
     ActionName.CLOSE: _close,
+    ActionName.SETTLE: _settle,
+    ActionName.REOPEN: _reopen,
+    ActionName.ALLOW: _allow,
 }
 REVIEWED = frozenset(_TEXTS)
-"""The actions that have a review; the others are not built yet, or decide nothing."""
+"""The actions that have a review; the others decide nothing."""
+CHOSEN = REVIEWED - {ActionName.ALLOW}
+"""The decisions about the call itself, chosen from one list; an allowance is about a request."""

@@ -2,8 +2,8 @@
 
 A form carries a signed token of the screen that its author had before them. The decision is made
 only if that picture still holds; the record then compares the version once more as it writes. The
-same form sent twice (a double click, Enter and a click, Back and again) finds the decision that it
-made the first time.
+same form sent twice (a double click, Enter and a click, Back and again) finds the decision, or the
+request for a second person, that it made the first time.
 """
 
 from __future__ import annotations
@@ -11,58 +11,60 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.core import signing
 from django.db import connection
 
 from effects.core.problems import NotOffered, Stale
-from effects.core.vocabulary import ClaimState, EventKind, Role
+from effects.core.vocabulary import Role
 from ledger import append
-from ledger.append import NewDecision
-from reconcile import queries
-from reconcile.actions import Action, ActionName, find, safe_actions
+from ledger.append import Consent, NewAllowance, NewDecision
+from reconcile import asking, queries
+from reconcile.actions import Action, ActionName, action
+from reconcile.forms import (
+    NOTE_CHARACTERS_MAX,
+    OBJECT_CHARACTERS_MAX,
+    REASON_CHARACTERS_MAX,
+    Form,
+    Screen,
+    faults,
+    is_own_note,
+    picture_holds,
+    read_token,
+    token_for,
+)
 from reconcile.queries import Call
+from reconcile.situation import Situation
+from reconcile.team import team_of
 
-REASON_CHARACTERS_MAX: Final = append.REASON_CHARACTERS_MAX
-NOTE_CHARACTERS_MAX: Final = append.NOTE_CHARACTERS_MAX
-OBJECT_CHARACTERS_MAX: Final = 255
+__all__ = [
+    "NOTE_CHARACTERS_MAX",
+    "OBJECT_CHARACTERS_MAX",
+    "REASON_CHARACTERS_MAX",
+    "Asked",
+    "Form",
+    "Incomplete",
+    "Made",
+    "Overtaken",
+    "Result",
+    "Screen",
+    "Unavailable",
+    "decide",
+    "hold_longer",
+    "read_token",
+    "token_for",
+    "undo",
+]
+
 TRIES_MAX: Final = 3
 """How often a decision is offered to the record while only the clock moves the claim under it."""
+HOLD_LONGER_SECONDS: Final = 120
+HOLD_SECONDS_MAX: Final = 600
+"""A held decision can be held this long in all: whoever needs more time takes it back."""
 
-_SALT: Final = "counterfoil.screen"
 _LOCK_CLASS: Final = 1667657328  # with the claim: one form at a time
-
-# What the clock writes when it gets round to it; a page shows it before it is written.
-_CLOCKS_OWN: Final = frozenset(
-    {EventKind.LAPSED, EventKind.RELEASE_LAPSED, EventKind.ABSENCE_LAPSED}
-)
-# Stopping a call and declaring a worker lost say nothing about the world, so they rest on nothing.
-_NEEDS_NO_BASIS: Final = frozenset({ActionName.CLOSE, ActionName.LOST})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
-    """What the author of a form had before them."""
-
-    claim_id: UUID
-    version: int
-    state: ClaimState
-    digest: bytes
-    user_id: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """What a person sent. `evidence` are event numbers; texts may be empty."""
-
-    action: ActionName
-    screen: Screen
-    evidence: tuple[int, ...] = ()
-    note: str = ""
-    reason: str = ""
-    provider_object: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,14 @@ class Made:
     """The decision that the form made; `again` where an earlier copy of the form had made it."""
 
     decision_id: int
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The request for a second person that the form made. Nothing is decided yet."""
+
+    proposal_id: int
     again: bool = False
 
 
@@ -97,42 +107,15 @@ class Incomplete:
     errors: dict[str, str]
 
 
-Result = Made | Overtaken | Unavailable | Incomplete
-
-
-def token_for(call: Call, user_id: int) -> str:
-    """The signed token of the screen that shows this call."""
-    situation = call.situation
-    said = {
-        "claim": str(situation.claim_id),
-        "version": situation.version,
-        "state": str(situation.state),
-        "digest": queries.screen_hash(situation).hex(),
-        "user": user_id,
-    }
-    return signing.dumps(said, salt=_SALT)
-
-
-def read_token(token: str, *, claim_id: UUID, user_id: int) -> Screen | None:
-    """The screen in a token; None for one that is not ours, or is of another call or person."""
-    try:
-        said: dict[str, Any] = signing.loads(token, salt=_SALT)
-    except signing.BadSignature:
-        return None
-    if said["claim"] != str(claim_id) or said["user"] != user_id:
-        return None
-    return Screen(
-        claim_id=claim_id,
-        version=said["version"],
-        state=ClaimState(said["state"]),
-        digest=bytes.fromhex(said["digest"]),
-        user_id=user_id,
-    )
+Result = Made | Asked | Overtaken | Unavailable | Incomplete
 
 
 def decide(workspace_id: int, form: Form, *, role: Role) -> Result:
-    """Makes the form's decision, or says why not. Raises `ClaimNotFound`."""
-    with _one_form_at_a_time(form.screen.claim_id):
+    """Makes the form's decision, asks a second person for it, or says why neither.
+
+    Raises `ClaimNotFound`.
+    """
+    with one_form_at_a_time(form.screen.claim_id):
         for _ in range(TRIES_MAX):
             call = queries.call(workspace_id, form.screen.claim_id)
             result = _try(workspace_id, form, call, role)
@@ -146,123 +129,163 @@ def undo(workspace_id: int, claim_id: UUID, decision_id: int, user_id: int) -> b
     return append.withdraw(workspace_id, claim_id, decision_id, user_id)
 
 
+def hold_longer(
+    workspace_id: int, claim_id: UUID, decision_id: int, user_id: int
+) -> datetime | None:
+    """Holds a decision longer, within `HOLD_SECONDS_MAX`; answers until when. None: too late."""
+    return append.hold_longer(
+        workspace_id,
+        claim_id,
+        decision_id,
+        user_id,
+        by_seconds=HOLD_LONGER_SECONDS,
+        seconds_max=HOLD_SECONDS_MAX,
+    )
+
+
+def action_for(
+    workspace_id: int, call: Call, form: Form, *, role: Role
+) -> tuple[Action, Situation]:
+    """The form's action as its author may do it now, and the situation that it is judged by: an
+    allowance is about the held request's own amount."""
+    situation = call.situation
+    if form.action is ActionName.ALLOW:
+        situation = queries.for_held_request(call, form.held_request)
+    team = team_of(workspace_id, form.screen.user_id)
+    return action(form.action, situation, role=role, team=team), situation
+
+
 def _try(workspace_id: int, form: Form, call: Call, role: Role) -> Result | None:
     """One attempt; None where the record moved in between and should be read again."""
     made = _made_already(form, call)
     if made is not None:
-        same = made.verdict == form.action.verdict
+        return made
+    if not picture_holds(call, form.screen, note=form.note):
+        return Overtaken(call=call, screen=form.screen)
+    act, situation = action_for(workspace_id, call, form, role=role)
+    if not act.offered and not (form.ask_second and act.may_ask):
+        return Unavailable(call=call, action=act)
+    errors = faults(form, call, act)
+    if errors:
+        return Incomplete(call=call, errors=errors)
+    return _write(workspace_id, form, call, act, situation)
+
+
+def _made_already(form: Form, call: Call) -> Made | Asked | Overtaken | None:
+    asked = asking.asked_by(form.screen)
+    if asked is not None:
+        same = asked.action == form.action
         return (
-            Made(decision_id=made.pk, again=True)
+            Asked(proposal_id=asked.pk, again=True)
             if same
             else Overtaken(call=call, screen=form.screen)
         )
-    if not picture_holds(call, form):
-        return Overtaken(call=call, screen=form.screen)
-    action = find(safe_actions(call.situation, role=role), form.action)
-    if not action.offered:
-        return Unavailable(call=call, action=action)
-    errors = faults(form, call, action)
-    if errors:
-        return Incomplete(call=call, errors=errors)
-    return _write(workspace_id, form, call)
-
-
-def _made_already(form: Form, call: Call) -> Any:
     for decision in call.decisions:
         author = decision.decided_by_id == form.screen.user_id
         if author and bytes(decision.screen_hash or b"") == form.screen.digest:
-            return decision
+            return _same_or_overtaken(form, call, decision)
     return None
 
 
-def picture_holds(call: Call, form: Form) -> bool:
-    """Whether what the author saw is still what there is.
-
-    What the clock wrote since is not news if the page showed it as done already. The author's own
-    note counts as part of this form: an earlier copy of it got as far as the note.
-    """
-    if call.situation.state is not form.screen.state:
-        return False
-    since = [event for event in call.events if event.seq > form.screen.version]
-    if call.claim.version - form.screen.version != len(since):
-        return False
-    return all(event.kind in _CLOCKS_OWN or _is_own_note(event, form) for event in since)
+def _same_or_overtaken(form: Form, call: Call, decision: Any) -> Made | Overtaken | None:
+    if form.action is ActionName.ALLOW or decision.verdict == ActionName.ALLOW.verdict:
+        # An allowance moves no claim: the next one is made on the same picture.
+        same = decision.held_request_id == form.held_request and form.action is ActionName.ALLOW
+        return Made(decision_id=decision.pk, again=True) if same else None
+    if decision.verdict == form.action.verdict:
+        return Made(decision_id=decision.pk, again=True)
+    return Overtaken(call=call, screen=form.screen)
 
 
-def _is_own_note(event: Any, form: Form) -> bool:
-    said = event.data or {}
-    own = {"text": form.note, "user_id": form.screen.user_id}
-    return event.kind == EventKind.NOTED and bool(form.note) and said == own
-
-
-def faults(form: Form, call: Call, action: Action) -> dict[str, str]:
-    """What is missing from the form, by field."""
-    errors: dict[str, str] = {}
-    if not form.reason:
-        errors["reason"] = "Say why, in a few words: it is kept with the decision."
-    elif len(form.reason) > REASON_CHARACTERS_MAX:
-        errors["reason"] = f"At most {REASON_CHARACTERS_MAX} characters."
-    if len(form.note) > NOTE_CHARACTERS_MAX:
-        errors["note"] = f"At most {NOTE_CHARACTERS_MAX} characters."
-    elif action.note_required and not form.note:
-        errors["note"] = "Write how you know: no answer of the provider shows it."
-    if action.object_required and not form.provider_object:
-        errors["provider_object"] = "The evidence says otherwise: name the provider's object."
-    elif len(form.provider_object) > OBJECT_CHARACTERS_MAX:
-        errors["provider_object"] = f"At most {OBJECT_CHARACTERS_MAX} characters."
-    wrong = _fault_of_evidence(form, call)
-    if wrong is not None:
-        errors["evidence"] = wrong
-    return errors
-
-
-def _fault_of_evidence(form: Form, call: Call) -> str | None:
-    known = {item.number for item in call.situation.evidence}
-    known |= {note.seq for note in call.notes}
-    if not set(form.evidence) <= known:
-        return "Choose from the evidence that is shown."
-    if form.action is ActionName.NOT_HAPPENED:
-        absences = {item.number for item in call.situation.strong_absence}
-        if not absences & set(form.evidence):
-            return "Name the strong absence that this rests on."
-    if not form.evidence and not form.note and form.action not in _NEEDS_NO_BASIS:
-        return "Choose at least one piece of evidence, or write a note."
-    return None
-
-
-def _write(workspace_id: int, form: Form, call: Call) -> Result | None:
-    verdict = form.action.verdict
-    assert verdict is not None, "only verdicts are offered to this function"
-    claim_id, version, evidence = form.screen.claim_id, call.claim.version, form.evidence
+def _write(
+    workspace_id: int, form: Form, call: Call, act: Action, situation: Situation
+) -> Result | None:
+    version, evidence = call.claim.version, form.evidence
     if form.note:
         number = _note_number(workspace_id, form, call)
         if number > version + 1:
             return None  # Something was written in between: look again before deciding.
         version, evidence = max(version, number), (*evidence, number)
-    decision = NewDecision(
-        verdict=verdict,
-        claim_version=version,
-        reason=form.reason,
-        evidence=evidence,
-        provider_object=form.provider_object or None,
-        screen_hash=form.screen.digest,
-        user_id=form.screen.user_id,
-        hold_seconds=call.situation.hold_seconds,
-    )
+    if act.needs_second or form.ask_second:
+        return _ask(workspace_id, form, call, act, situation, version=version, evidence=evidence)
+    consent = Consent(typed=form.typed or None, alone=act.alone)
     try:
-        held = append.decide(workspace_id, claim_id, decision)
+        made = write_verdict(
+            workspace_id, call, form, version=version, evidence=evidence, consent=consent
+        )
     except Stale:
         return None
     except NotOffered as refused:
-        action = Action(name=form.action, offered=False, reason=_record_says(refused))
-        return Unavailable(call=queries.call(workspace_id, claim_id), action=action)
-    return Made(decision_id=held.decision_id)
+        return refused_by_record(workspace_id, form.screen.claim_id, form.action, refused)
+    if made is None:
+        return Unavailable(call=call, action=_answered_meanwhile(form.action))
+    return Made(decision_id=made)
+
+
+def _ask(  # noqa: PLR0913 - all of it is what a request is bound to
+    workspace_id: int,
+    form: Form,
+    call: Call,
+    act: Action,
+    situation: Situation,
+    *,
+    version: int,
+    evidence: tuple[int, ...],
+) -> Result:
+    try:
+        proposal = asking.ask(
+            workspace_id, form, call, act, situation, version=version, evidence=evidence
+        )
+    except asking.AnotherWaitsError as waits:
+        return Unavailable(
+            call=call, action=Action(name=form.action, offered=False, reason=str(waits))
+        )
+    return Asked(proposal_id=proposal.pk)
+
+
+def write_verdict(
+    workspace_id: int,
+    call: Call,
+    form: Form,
+    *,
+    version: int,
+    evidence: tuple[int, ...],
+    consent: Consent,
+) -> int | None:
+    """The one place where a person's verdict reaches the record. None: the held request of an
+    allowance was answered meanwhile. Raises `Stale` and `NotOffered`."""
+    verdict = form.action.verdict
+    assert verdict is not None, "only verdicts are offered to this function"
+    if form.action is ActionName.ALLOW:
+        assert form.held_request is not None, "an allowance names its request"
+        allowance = NewAllowance(
+            claim_version=version,
+            user_id=form.screen.user_id,
+            reason=form.full_reason,
+            evidence=evidence,
+            screen_hash=form.screen.digest,
+            consent=consent,
+        )
+        return append.allow(workspace_id, form.held_request, allowance)
+    decision = NewDecision(
+        verdict=verdict,
+        claim_version=version,
+        reason=form.full_reason,
+        evidence=evidence,
+        provider_object=form.provider_object or None,
+        objects=form.effects or call.situation.effects if form.action is ActionName.SETTLE else (),
+        screen_hash=form.screen.digest,
+        user_id=form.screen.user_id,
+        hold_seconds=call.situation.hold_seconds,
+        consent=consent,
+    )
+    return append.decide(workspace_id, form.screen.claim_id, decision).decision_id
 
 
 def _note_number(workspace_id: int, form: Form, call: Call) -> int:
     """The event number of the form's note, which an earlier copy of the form may have written."""
     for event in call.events:
-        if event.seq > form.screen.version and _is_own_note(event, form):
+        if event.seq > form.screen.version and is_own_note(event, form.note, form.screen.user_id):
             return event.seq
     return append.note(workspace_id, form.screen.claim_id, form.screen.user_id, form.note)
 
@@ -274,15 +297,26 @@ _RECORD_SAYS: Final = {
     "key_burnt": "The provider has stored a refusal under this key.",
     "sibling": "Another call for the same thing is open or was done later.",
     "effects_not_named": "Not every known effect was named.",
+    "running": "An attempt is still running.",
+    "second_person": "It needs a second person: another active one, with the role, at this moment.",
+    "not_alone": "Somebody else could approve it by now, so it is not decided alone.",
 }
 
 
-def _record_says(refused: NotOffered) -> str:
-    return _RECORD_SAYS.get(str(refused.facts.get("why")), refused.detail)
+def refused_by_record(
+    workspace_id: int, claim_id: UUID, name: ActionName, refused: NotOffered
+) -> Unavailable:
+    said = _RECORD_SAYS.get(str(refused.facts.get("why")), refused.detail)
+    refusal = Action(name=name, offered=False, reason=said)
+    return Unavailable(call=queries.call(workspace_id, claim_id), action=refusal)
+
+
+def _answered_meanwhile(name: ActionName) -> Action:
+    return Action(name=name, offered=False, reason="The held request was answered meanwhile.")
 
 
 @contextmanager
-def _one_form_at_a_time(claim_id: UUID) -> Iterator[None]:
+def one_form_at_a_time(claim_id: UUID) -> Iterator[None]:
     """Two copies of one form wait for each other, so the second finds what the first has done."""
     name: tuple[int, str] = (_LOCK_CLASS, str(claim_id))
     with connection.cursor() as cursor:

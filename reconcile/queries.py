@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.db import connection
 
+from effects import registry
+from effects.core.fold import fold
 from effects.core.for_model import for_model
 from effects.core.messages import ClaimAnswer, DecisionShown
 from effects.core.vocabulary import (
@@ -110,20 +112,40 @@ def call(workspace_id: int, claim_id: UUID) -> Call:
     attempts = record.attempts(claim, after_fence=max(0, claim.fence - ATTEMPTS_READ_MAX))
     attempts = [attempt for attempt in attempts if attempt.fence <= claim.fence]
     card = cards.cards_of(workspace_id, [claim_id])[claim_id]
+    others = tuple(other_requests(claim))
+    situation = _situation(claim, events, attempts[::-1], now)
     return Call(
         claim=claim,
         now=now,
-        situation=_situation(claim, events, attempts[::-1], now),
+        situation=replace(
+            situation,
+            money=card.money,
+            amount_unreadable=bool(claim.tool.amount_field) and card.money is None,
+            held_open=sum(other.may_be_allowed for other in others),
+        ),
         events=tuple(events),
         attempts=tuple(reversed(attempts)),
         decisions=tuple(record.decisions(claim)),
         fates=record.fates(claim),
-        others=tuple(other_requests(claim)),
+        others=others,
         told=record.status(claim, now=now),
         summary=card.summary,
         money=card.money,
         customer=card.customer,
     )
+
+
+def for_held_request(call: Call, held_id: int | None) -> Situation:
+    """The situation as it is for one request that the call holds back: its own amount counts.
+
+    A request that is answered, or is another call's, is held back no more.
+    """
+    held = next((one for one in call.others if one.held_id == held_id and held_id), None)
+    if held is None or not held.may_be_allowed:
+        return replace(call.situation, held_open=0)
+    money = registry.amount(call.tool, held.arguments)
+    unreadable = bool(call.tool.amount_field) and money is None
+    return replace(call.situation, held_open=1, money=money, amount_unreadable=unreadable)
 
 
 def screen_hash(situation: Situation) -> bytes:
@@ -171,7 +193,9 @@ def will_be_told(call: Call, verdict: Verdict, provider_object: str | None) -> d
             "reason": None,
             "decision_pending": False,
             "retry_after_seconds": None,
-            "provider_object": provider_object or call.told.provider_object,
+            "provider_object": provider_object or call.told.provider_object
+            if STATE_AFTER[verdict] is ClaimState.COMPLETED
+            else None,
             "decision": decided,
         }
     )
@@ -200,7 +224,7 @@ def _situation(
         fresh_key=claim.fresh_key,
         open_truth=claim.open_truth,
         decision_pending=pending,
-        attempts=tuple(_attempt(attempt) for attempt in attempts),
+        attempts=tuple(_attempt(attempt, events) for attempt in attempts),
         lease_until=claim.lease_until,
         lease_seconds=tool.lease_seconds,
         window_until=claim.window_until,
@@ -211,10 +235,18 @@ def _situation(
         object=claim.object,
         evidence=_evidence(events),
         siblings=_siblings(claim, now),
+        effects=_effects(claim, state),
     )
 
 
-def _attempt(attempt: Attempt) -> AttemptSeen:
+def _effects(claim: Claim, state: ClaimState) -> tuple[str, ...]:
+    """Every effect that the record knows, where there may be more than one."""
+    if state is not ClaimState.CONFLICTED:
+        return ()
+    return tuple(sorted(fold(record.event_log(claim)).effects))
+
+
+def _attempt(attempt: Attempt, events: Sequence[Event]) -> AttemptSeen:
     status = (attempt.data or {}).get("http_status")
     return AttemptSeen(
         fence=attempt.fence,
@@ -222,6 +254,9 @@ def _attempt(attempt: Attempt) -> AttemptSeen:
         outcome=Outcome(attempt.outcome) if attempt.outcome else None,
         ended_at=attempt.ended_at,
         http_status=status if isinstance(status, int) else None,
+        decided=any(
+            event.kind == EventKind.DECIDED and event.fence >= attempt.fence for event in events
+        ),
     )
 
 

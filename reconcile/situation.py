@@ -12,6 +12,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from effects.core.vocabulary import ClaimState, EffectClass, Outcome, Reason, SightingWord
+from effects.money import Money
 
 SERVER_WORKING_SECONDS_ASSUMED = 900
 """How long a provider may still work on a request, where its own figure is not published."""
@@ -21,6 +22,10 @@ HOLD_SECONDS = 60
 
 HOLD_WAIVED_NEAR_DEADLINE_SECONDS = 300
 """With less than this left of the window a decision is in force at once: waiting would waste it."""
+
+
+HEARTBEATS_PER_LEASE = 3
+"""A living worker says so about this often while its lease runs."""
 
 
 class Strength(StrEnum):
@@ -63,13 +68,15 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptSeen:
-    """One attempt as it is known: `outcome` None means that it never said how it ended."""
+    """One attempt as it is known: `outcome` None means that it never said how it ended. `decided`:
+    a decision in force has ended it since."""
 
     fence: int
     granted_at: datetime
     outcome: Outcome | None = None
     ended_at: datetime | None = None
     http_status: int | None = None
+    decided: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +85,10 @@ class Situation:
 
     `window_until` is None for a tool without a key and where no window is published; `budget` is
     how many attempts may be granted without another release; `evidence` is newest first.
+    `effects` are all effects that somebody saw, where there may be more than one: provider objects,
+    and completions that named none ("attempt 2"). `held_open`: how many requests it
+    holds back that nobody has answered. `amount_unreadable`: the tool says where the
+    amount stands, and it is not there.
     """
 
     now: datetime
@@ -103,6 +114,10 @@ class Situation:
     object: str | None = None
     evidence: tuple[Evidence, ...] = ()
     siblings: tuple[Sibling, ...] = ()
+    effects: tuple[str, ...] = ()
+    held_open: int = 0
+    money: Money | None = None
+    amount_unreadable: bool = False
 
     @property
     def keyed(self) -> bool:
@@ -120,6 +135,20 @@ class Situation:
         """When the worker was last heard of: its grant, or the heartbeat that set the lease."""
         heard = self.lease_until - timedelta(seconds=self.lease_seconds)
         return max(heard, self.attempts[0].granted_at)
+
+    @property
+    def worker_heard_of(self) -> bool:
+        """Whether a worker holds the call and gave a sign of life within two heartbeats."""
+        if self.state is not ClaimState.IN_FLIGHT:
+            return False
+        silent_seconds = (self.now - self.sign_of_life_at).total_seconds()
+        return silent_seconds < 2 * self.lease_seconds / HEARTBEATS_PER_LEASE
+
+    @property
+    def attempt_running(self) -> bool:
+        """Whether the newest attempt may still report by its lease, whatever the state says."""
+        newest = self.attempts[0]
+        return newest.ended_at is None and not newest.decided and self.now < self.lease_until
 
     @property
     def standing(self) -> tuple[Evidence, ...]:
@@ -178,3 +207,11 @@ class Situation:
             return HOLD_SECONDS
         left_seconds = (until - self.now).total_seconds()
         return 0 if left_seconds < HOLD_WAIVED_NEAR_DEADLINE_SECONDS else HOLD_SECONDS
+
+
+def instant_words(instant: datetime, now: datetime) -> str:
+    """An instant for a sentence: the time alone on the same day, else with its day; in UTC."""
+    shape = "%H:%M:%S" if abs((instant - now).total_seconds()) < 120 else "%H:%M"
+    if instant.date() != now.date():
+        shape = f"%d %b {shape}"
+    return f"{instant:{shape}} UTC"

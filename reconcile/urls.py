@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from reconcile.pages import call, decision, queue, sandbox, tools
+from reconcile.pages import aside, call, decision, queue, request, sandbox, second_person, tools
 from reconcile.webhooks import receive
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -10,6 +10,24 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/<uuid:claim_id>", call.call, name="call"),
     path("calls/<uuid:claim_id>/decide", decision.decide, name="call-decide"),
     path("calls/<uuid:claim_id>/undo", decision.undo, name="call-undo"),
+    path("calls/<uuid:claim_id>/hold", decision.hold_longer, name="call-hold"),
+    path(
+        "calls/<uuid:claim_id>/requests/<int:proposal_id>/answer",
+        request.answer,
+        name="call-second-answer",
+    ),
+    path(
+        "calls/<uuid:claim_id>/requests/<int:proposal_id>/take-back",
+        request.take_back,
+        name="call-second-take-back",
+    ),
+    path("calls/<uuid:claim_id>/snooze", aside.snooze, name="call-snooze"),
+    path("calls/<uuid:claim_id>/wake", aside.wake, name="call-wake"),
+    path(
+        "calls/<uuid:claim_id>/cases/<int:case_id>/close", aside.close_case, name="call-case-close"
+    ),
+    path("second-person/", second_person.second_person, name="second-person"),
+    path("second-person/retire/", second_person.retire, name="second-person-retire"),
     path("calls/<uuid:claim_id>/ask", call.ask, name="call-ask"),
     path("calls/<uuid:claim_id>/answer", call.answer, name="call-answer"),
     path("calls/<uuid:claim_id>/note", call.note, name="call-note"),

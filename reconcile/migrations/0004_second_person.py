@@ -2,90 +2,238 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import effects.fields
 from django.conf import settings
 from django.db import migrations, models
 
+import effects.fields
+
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('effects', '0001_initial'),
-        ('reconcile', '0003_webhooks'),
+        ("effects", "0001_initial"),
+        ("reconcile", "0003_webhooks"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='SecondPersonRule',
+            name="SecondPersonRule",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('effect_class', models.CharField(blank=True, default='', max_length=20)),
-                ('action', models.CharField(blank=True, default='', max_length=20)),
-                ('currency', models.CharField(blank=True, default='', max_length=3)),
-                ('amount_from', models.DecimalField(decimal_places=10, max_digits=30, null=True)),
-                ('approver_role', effects.fields.WordField(enum_name='effects_role', max_length=40)),
-                ('made_at', models.DateTimeField()),
-                ('reason', models.CharField(max_length=500)),
-                ('retired_at', models.DateTimeField(null=True)),
-                ('retired_reason', models.CharField(blank=True, default='', max_length=500)),
-                ('made_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('retired_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='effects.workspace')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("effect_class", models.CharField(blank=True, default="", max_length=20)),
+                ("action", models.CharField(blank=True, default="", max_length=20)),
+                ("currency", models.CharField(blank=True, default="", max_length=3)),
+                ("amount_from", models.DecimalField(decimal_places=10, max_digits=30, null=True)),
+                (
+                    "approver_role",
+                    effects.fields.WordField(enum_name="effects_role", max_length=40),
+                ),
+                ("made_at", models.DateTimeField()),
+                ("reason", models.CharField(max_length=500)),
+                ("retired_at", models.DateTimeField(null=True)),
+                ("retired_reason", models.CharField(blank=True, default="", max_length=500)),
+                (
+                    "made_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "retired_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="effects.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Proposal',
+            name="Proposal",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('claim_id', models.UUIDField(db_index=True)),
-                ('action', models.CharField(max_length=20)),
-                ('held_request_id', models.BigIntegerField(null=True)),
-                ('claim_version', models.IntegerField()),
-                ('state', models.CharField(max_length=20)),
-                ('screen_hash', models.BinaryField()),
-                ('form', models.BinaryField()),
-                ('amount', models.DecimalField(decimal_places=10, max_digits=40, null=True)),
-                ('currency', models.CharField(blank=True, default='', max_length=3)),
-                ('figure', models.CharField(blank=True, default='', max_length=100)),
-                ('typed', models.CharField(blank=True, default='', max_length=100)),
-                ('evidence', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), default=list)),
-                ('objects_named', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), default=list)),
-                ('provider_object', models.CharField(blank=True, default='', max_length=255)),
-                ('reason', models.TextField()),
-                ('why_second', models.CharField(blank=True, default='', max_length=300)),
-                ('approver_roles', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=20))),
-                ('proposed_at', models.DateTimeField()),
-                ('expires_at', models.DateTimeField()),
-                ('status', models.CharField(choices=[('open', 'Open'), ('approved', 'Approved'), ('rejected', 'Rejected'), ('withdrawn', 'Withdrawn'), ('replaced', 'Replaced')], default='open', max_length=10)),
-                ('answered_at', models.DateTimeField(null=True)),
-                ('answer_reason', models.TextField(blank=True, default='')),
-                ('decision_id', models.BigIntegerField(null=True)),
-                ('answered_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('proposed_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='effects.workspace')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("claim_id", models.UUIDField(db_index=True)),
+                ("action", models.CharField(max_length=20)),
+                ("held_request_id", models.BigIntegerField(null=True)),
+                ("claim_version", models.IntegerField()),
+                ("state", models.CharField(max_length=20)),
+                ("screen_hash", models.BinaryField()),
+                ("form", models.BinaryField()),
+                ("amount", models.DecimalField(decimal_places=10, max_digits=40, null=True)),
+                ("currency", models.CharField(blank=True, default="", max_length=3)),
+                ("figure", models.CharField(blank=True, default="", max_length=100)),
+                ("typed", models.CharField(blank=True, default="", max_length=100)),
+                (
+                    "evidence",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.IntegerField(), default=list
+                    ),
+                ),
+                (
+                    "objects_named",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.TextField(), default=list
+                    ),
+                ),
+                ("provider_object", models.CharField(blank=True, default="", max_length=255)),
+                ("reason", models.TextField()),
+                ("why_second", models.CharField(blank=True, default="", max_length=300)),
+                (
+                    "approver_roles",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=20)
+                    ),
+                ),
+                ("proposed_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField()),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("open", "Open"),
+                            ("approved", "Approved"),
+                            ("rejected", "Rejected"),
+                            ("withdrawn", "Withdrawn"),
+                            ("replaced", "Replaced"),
+                        ],
+                        default="open",
+                        max_length=10,
+                    ),
+                ),
+                ("answered_at", models.DateTimeField(null=True)),
+                ("answer_reason", models.TextField(blank=True, default="")),
+                ("decision_id", models.BigIntegerField(null=True)),
+                (
+                    "answered_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "proposed_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="effects.workspace",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('claim_id',), name='proposal_open_once'), models.UniqueConstraint(fields=('claim_id', 'form'), name='proposal_form_once'), models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['approved', 'rejected']), _negated=True), models.Q(('answered_by__isnull', False), models.Q(('answered_by', models.F('proposed_by')), _negated=True)), _connector='OR'), name='proposal_answered_by_another'), models.CheckConstraint(condition=models.Q(models.Q(('decision_id__isnull', False), ('status', 'approved')), models.Q(models.Q(('status', 'approved'), _negated=True), ('decision_id', None)), _connector='OR'), name='proposal_approved_is_decided')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("status", "open")),
+                        fields=("claim_id",),
+                        name="proposal_open_once",
+                    ),
+                    models.UniqueConstraint(fields=("claim_id", "form"), name="proposal_form_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("status__in", ["approved", "rejected"]), _negated=True),
+                            models.Q(
+                                ("answered_by__isnull", False),
+                                models.Q(("answered_by", models.F("proposed_by")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="proposal_answered_by_another",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("decision_id__isnull", False), ("status", "approved")),
+                            models.Q(
+                                models.Q(("status", "approved"), _negated=True),
+                                ("decision_id", None),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="proposal_approved_is_decided",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Snooze',
+            name="Snooze",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('claim_id', models.UUIDField()),
-                ('claim_version', models.IntegerField()),
-                ('until', models.DateTimeField()),
-                ('reason', models.CharField(blank=True, default='', max_length=500)),
-                ('at', models.DateTimeField()),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('ended_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('snoozed_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='effects.workspace')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("claim_id", models.UUIDField()),
+                ("claim_version", models.IntegerField()),
+                ("until", models.DateTimeField()),
+                ("reason", models.CharField(blank=True, default="", max_length=500)),
+                ("at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "ended_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "snoozed_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="effects.workspace",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['claim_id'], name='snooze_claim')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('claim_id',), name='snooze_once')],
+                "indexes": [models.Index(fields=["claim_id"], name="snooze_claim")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("ended_at", None)),
+                        fields=("claim_id",),
+                        name="snooze_once",
+                    )
+                ],
             },
         ),
     ]

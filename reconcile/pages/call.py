@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -22,16 +21,25 @@ from effects.core.problems import ClaimNotFound
 from effects.core.vocabulary import Verdict
 from ledger import append
 from ledger import queries as record
-from reconcile import decide, listing, queries, tasks
-from reconcile.actions import ActionName, find, safe_actions
-from reconcile.confirm import REVIEWED, confirmation
+from reconcile import listing, queries, tasks
+from reconcile.actions import ActionName, find
 from reconcile.history import Line, Names, drawing, line_of
+from reconcile.pages.review import (
+    actions_part,
+    chosen_evidence,
+    held_part,
+    number,
+    pretty,
+    requests_part,
+    review_part,
+    safe_actions_for,
+)
 from reconcile.queries import Call
 from reconcile.reading import RAW_CHARACTERS_SHOWN_MAX, argument_rows
 from reconcile.verdict import verdict
 
 if TYPE_CHECKING:
-    from ledger.models import Event
+    from ledger.models import Decision, Event
 
 ATTEMPTS_SHOWN: Final = 20
 EVIDENCE_SHOWN: Final = 10
@@ -69,10 +77,15 @@ def call(request: DeskRequest, claim_id: UUID) -> HttpResponse:
 
 
 def call_page(
-    request: DeskRequest, seen: Call, *, typed: Mapping[str, Any], status: int = 200
+    request: DeskRequest,
+    seen: Call,
+    *,
+    typed: Mapping[str, Any],
+    answered: Mapping[str, Any] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
-    """Renders the page. `typed` is what a form held that has to be put right."""
-    actions = safe_actions(seen.situation, role=request.role)
+    """Renders the page. `typed` and `answered` are what a form held that has to be put right: that
+    of a decision, and that of the answer to a request for a second person."""
     names = names_of(seen)
     box = verdict(seen.situation)
     context = {
@@ -81,12 +94,8 @@ def call_page(
         "claim": seen.claim,
         "situation": seen.situation,
         "box": box,
-        "ask": find(actions, ActionName.ASK),
-        "offered": [one for one in actions if one.offered and one.name in REVIEWED],
-        "unavailable": [
-            one for one in actions if not one.offered and one.name is not ActionName.ASK
-        ],
-        "chosen_evidence": _chosen_evidence(request, box.cites),
+        "chosen_evidence": chosen_evidence(request, box.cites),
+        **actions_part(request, seen),
         "here": request.path,
         "crumb": request.GET.get("in", ""),
         "may_note": can(request.role, Ability.NOTE),
@@ -97,8 +106,9 @@ def call_page(
         **_attempts(request, seen),
         **_evidence(request, seen),
         **_history(request, seen, names),
-        **_held(seen),
-        "review": _review(request, seen, typed),
+        **held_part(seen),
+        **requests_part(request, seen, answered),
+        "review": review_part(request, seen, typed),
     }
     return render(request, "reconcile/call.html", context, status=status)
 
@@ -118,13 +128,13 @@ def _asked_words(seen: Call) -> dict[str, Any]:
         "forwarded_key": f"{seen.claim.key}-{seen.claim.generation}" if keyed else "",
         "marker": marker(seen.claim.pk, seen.claim.generation),
         "marker_reached": [attempt.marker_sent for attempt in seen.attempts][:1],
-        "told": _pretty(seen.told.for_model),
+        "told": pretty(seen.told.for_model),
     }
 
 
 def _attempts(request: DeskRequest, seen: Call) -> dict[str, Any]:
     """The newest attempts, or those before `?before=`."""
-    before = _number(request.GET.get("before"), default=seen.claim.fence + 1)
+    before = number(request.GET.get("before"), default=seen.claim.fence + 1)
     if before <= seen.claim.fence:
         after = max(0, before - 1 - ATTEMPTS_SHOWN)
         older = record.attempts(seen.claim, after_fence=after)
@@ -203,81 +213,25 @@ def _history(request: DeskRequest, seen: Call, names: Names) -> dict[str, Any]:
     }
 
 
-def _held(seen: Call) -> dict[str, Any]:
-    held = seen.held
-    if held is None:
-        return {"held": None}
-    left = max(0.0, (held.effective_at - seen.now).total_seconds())
-    whole = max(1.0, (held.effective_at - held.decided_at).total_seconds())
-    return {
-        "held": held,
-        "held_left": int(left) + (left > int(left)),
-        "held_share": round(100 * left / whole, 1),
-        "held_told": _pretty(queries.will_be_told(seen, Verdict(held.verdict), held.object)),
-        "held_evidence": [item for item in seen.situation.evidence if item.number in held.evidence],
-    }
-
-
-def _review(request: DeskRequest, seen: Call, typed: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The open dialog, if the address or a form that came back asks for one."""
-    asked = typed.get("action") or request.GET.get("dialog", "")
-    if asked not in {str(name) for name in REVIEWED}:
-        return None
-    name = ActionName(asked)
-    action = find(safe_actions(seen.situation, role=request.role), name)
-    text = confirmation(name, seen.situation)
-    evidence = _chosen_evidence(request, ()) if not typed else typed["evidence"]
-    cited = [item for item in seen.situation.evidence if item.number in evidence]
-    guess = next((item.objects[0] for item in cited if item.objects), "")
-    return {
-        "action": action,
-        "text": text,
-        "cited": cited,
-        "cited_notes": [note.seq for note in seen.notes if note.seq in evidence],
-        "asks_object": name is ActionName.HAPPENED,
-        "object": typed.get("provider_object", guess),
-        "note": typed.get("note", ""),
-        "reason": typed.get("reason", ""),
-        "errors": typed.get("errors", {}),
-        "token": typed.get("token") or decide.token_for(seen, request.user.pk),
-        "told": _pretty(queries.will_be_told(seen, _verdict(name), None)),
-        "close": reverse("call", args=[seen.claim.pk]),
-    }
-
-
-def _verdict(name: ActionName) -> Verdict:
-    assert name.verdict is not None, "only verdicts are reviewed"
-    return name.verdict
-
-
-def _chosen_evidence(request: DeskRequest, usual: Iterable[int]) -> set[int]:
-    if "dialog" not in request.GET and "ev" not in request.GET:
-        return set(usual)
-    return {_number(text, default=0) for text in request.GET.getlist("ev")}
-
-
 def names_of(seen: Call) -> Names:
-    ids = {(note.data or {}).get("user_id") for note in seen.notes}
+    ids = {(event.data or {}).get("user_id") for event in seen.events}
     people = User.objects.filter(pk__in=[pk for pk in ids if isinstance(pk, int)])
     return Names(
         people={user.pk: user.get_full_name() or user.get_username() for user in people},
-        authors={
-            made.pk: made.decided_by.get_full_name() or made.decided_by.get_username()
-            if made.decided_by
-            else f"rule {made.rule}"
-            for made in seen.decisions
-        },
+        authors={made.pk: _author(made) for made in seen.decisions},
         verdicts={made.pk: Verdict(made.verdict) for made in seen.decisions},
     )
 
 
-def _pretty(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _number(text: str | None, *, default: int) -> int:
-    usable = text is not None and text.isascii() and text.isdigit() and len(text) < 12
-    return int(text) if text is not None and usable else default
+def _author(made: Decision) -> str:
+    """Who decided: one person, two, one alone where two were needed, or a rule."""
+    if made.decided_by is None:
+        return f"rule {made.rule}"
+    first = made.decided_by.get_full_name() or made.decided_by.get_username()
+    if made.approved_by is not None:
+        second = made.approved_by.get_full_name() or made.approved_by.get_username()
+        return f"{first}, approved by {second}"
+    return f"{first}, alone" if made.alone else first
 
 
 # Asking the provider, notes, and bodies to download
@@ -288,7 +242,8 @@ def _number(text: str | None, *, default: int) -> int:
 def ask(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     """Has the provider asked, by a worker. The page then looks for the answer by itself."""
     seen = found_call(request, claim_id)
-    action = find(safe_actions(seen.situation, role=request.role), ActionName.ASK)
+    actions, _ = safe_actions_for(request, seen)
+    action = find(actions, ActionName.ASK)
     if not action.offered:
         messages.error(request, f"Nobody was asked. {action.reason}")
         return HttpResponseRedirect(reverse("call", args=[claim_id]))
@@ -299,7 +254,7 @@ def ask(request: DeskRequest, claim_id: UUID) -> HttpResponse:
 
 def _asked(request: DeskRequest, seen: Call) -> dict[str, Any] | None:
     """How far the question is that this person has just asked."""
-    version = _number(request.GET.get("asked"), default=-1)
+    version = number(request.GET.get("asked"), default=-1)
     if version < 0:
         return None
     answers = [
@@ -307,7 +262,7 @@ def _asked(request: DeskRequest, seen: Call) -> dict[str, Any] | None:
         for event in seen.sightings
         if event.seq > version and (event.data or {}).get("trigger") == "person"
     ]
-    asked_at = _number(request.GET.get("at"), default=0)
+    asked_at = number(request.GET.get("at"), default=0)
     waited = int(seen.now.timestamp()) - asked_at
     return {
         "answer": answers[0] if answers else None,

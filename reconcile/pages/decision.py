@@ -15,9 +15,10 @@ from effects.access import Ability, DeskRequest, membership_required, require
 from reconcile import decide as deciding
 from reconcile.actions import ActionName
 from reconcile.confirm import REVIEWED
-from reconcile.decide import Form, Incomplete, Made, Overtaken, Screen, Unavailable
+from reconcile.decide import Asked, Form, Incomplete, Made, Overtaken, Screen, Unavailable
 from reconcile.history import Line, line_of
 from reconcile.pages import call as call_pages
+from reconcile.pages.review import number
 from reconcile.queries import Call
 
 CONFLICT = 409
@@ -38,7 +39,9 @@ def decide(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     form = _form(request, ActionName(action), screen)
     match deciding.decide(request.workspace.pk, form, role=request.role):
         case Made() as made:
-            return _made(request, claim_id, made)
+            return made_response(request, claim_id, made)
+        case Asked() as asked:
+            return _asked(request, claim_id, asked)
         case Overtaken() as overtaken:
             return stale_page(request, overtaken.call, screen=overtaken.screen, why="")
         case Unavailable() as unavailable:
@@ -51,6 +54,8 @@ def decide(request: DeskRequest, claim_id: UUID) -> HttpResponse:
 
 def _form(request: DeskRequest, action: ActionName, screen: Screen) -> Form:
     sent = request.POST
+    # What belongs to one action is read for that action only.
+    settles, allows = action is ActionName.SETTLE, action is ActionName.ALLOW
     numbers = (text for text in sent.getlist("ev") if text.isascii() and text.isdigit())
     return Form(
         action=action,
@@ -58,7 +63,14 @@ def _form(request: DeskRequest, action: ActionName, screen: Screen) -> Form:
         evidence=tuple(sorted({int(text) for text in numbers if len(text) < 10})),
         note=call_pages.clean_text(sent.get("note")),
         reason=call_pages.clean_text(sent.get("reason")),
-        provider_object=call_pages.clean_text(sent.get("provider_object")),
+        provider_object=call_pages.clean_text(sent.get("provider_object"))
+        if settles or action is ActionName.HAPPENED
+        else "",
+        typed=call_pages.clean_text(sent.get("typed")),
+        about=call_pages.clean_text(sent.get("about")) if settles else "",
+        link=call_pages.clean_text(sent.get("link")) if settles else "",
+        held_request=number(sent.get("held"), default=0) or None if allows else None,
+        ask_second=sent.get("second") == "1",
     )
 
 
@@ -69,12 +81,26 @@ def _typed(form: Form, token: str, errors: dict[str, str]) -> dict[str, Any]:
         "note": form.note,
         "reason": form.reason,
         "provider_object": form.provider_object,
+        "typed": form.typed,
+        "about": form.about,
+        "link": form.link,
+        "held_request": form.held_request,
+        "ask_second": form.ask_second,
         "token": token,
         "errors": errors,
     }
 
 
-def _made(request: DeskRequest, claim_id: UUID, made: Made) -> HttpResponse:
+def _asked(request: DeskRequest, claim_id: UUID, asked: Asked) -> HttpResponse:
+    if asked.again:
+        messages.info(request, "A second person was asked already; nothing was asked twice.")
+    else:
+        messages.success(request, "A second person is asked. Nothing happens before their yes.")
+    return HttpResponseRedirect(reverse("call", args=[claim_id]) + "#sa")
+
+
+def made_response(request: DeskRequest, claim_id: UUID, made: Made) -> HttpResponse:
+    """Back to the call, where the decision is held."""
     words = f"Decision dec_{made.decision_id} "
     if made.again:
         messages.info(request, words + "was recorded already; nothing was recorded twice.")
@@ -85,12 +111,31 @@ def _made(request: DeskRequest, claim_id: UUID, made: Made) -> HttpResponse:
 
 @require_POST
 @membership_required
+def hold_longer(request: DeskRequest, claim_id: UUID) -> HttpResponse:
+    """Gives a held decision more time. Too late is said, and is no error."""
+    require(request, Ability.WITHDRAW)
+    call_pages.found_call(request, claim_id)
+    decision_id = _decision_number(request)
+    until = deciding.hold_longer(request.workspace.pk, claim_id, decision_id, request.user.pk)
+    if until is None:
+        messages.error(request, f"Too late: decision dec_{decision_id} is held no more.")
+    else:
+        messages.success(request, f"Decision dec_{decision_id} is held until {until:%H:%M:%S} UTC.")
+    return HttpResponseRedirect(reverse("call", args=[claim_id]) + "#sa")
+
+
+def _decision_number(request: DeskRequest) -> int:
+    text = request.POST.get("decision", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
+
+
+@require_POST
+@membership_required
 def undo(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     """Takes a held decision back. Too late is said, and is no error."""
     require(request, Ability.WITHDRAW)
     seen = call_pages.found_call(request, claim_id)
-    text = request.POST.get("decision", "")
-    decision_id = int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
+    decision_id = _decision_number(request)
     if deciding.undo(request.workspace.pk, claim_id, decision_id, request.user.pk):
         messages.success(request, f"Decision dec_{decision_id} is taken back. Nothing was told.")
     elif any(made.withdraws == decision_id for made in seen.decisions):

@@ -9,7 +9,8 @@ from uuid import UUID
 from django import template
 from django.contrib.auth.models import User
 
-from effects.core.vocabulary import AnswerCode, Outcome, SightingWord, Verdict
+from effects.access import ROLE_WORDS
+from effects.core.vocabulary import AnswerCode, Outcome, Role, SightingWord, Verdict
 from effects.templatetags.desk import STATE_PARTS
 from reconcile import reading
 from reconcile.actions import ActionName
@@ -92,6 +93,12 @@ def person(user: User | None) -> str:
     if user is None:
         return ""
     return user.get_full_name() or user.get_username()
+
+
+@register.filter
+def role_words(role: str | None) -> str:
+    """The role as people read it; empty for none."""
+    return ROLE_WORDS[Role(role)] if role else ""
 
 
 @register.filter

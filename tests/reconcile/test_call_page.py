@@ -79,7 +79,7 @@ def test_the_page_says_what_is_known_and_what_may_be_done(browser, charge, lost)
     assert "Charge 149.00 EUR" in page
     assert "We do not know yet whether this went through." in page
     assert "Release with the same key" in page
-    assert "needs a second person, which is not available yet" in page
+    assert "There is no strong absence, and the old key still holds" in page
     assert str(lost) in page
 
 
@@ -98,14 +98,18 @@ def test_every_state_has_a_page(browser, charge, state):
     assert queries.call(charge.workspace_id, claim_id).situation.state == state
 
 
-@pytest.mark.parametrize("action", ["happened", "not_happened", "release_same", "lost", "close"])
+@pytest.mark.parametrize(
+    "action",
+    ["happened", "not_happened", "release_same", "release_new", "lost", "close"]
+    + ["settle", "reopen", "allow", "snooze", "second_person"],
+)
 def test_every_review_can_be_linked(browser, charge, lost, action):
     page = text_of(review(browser, lost, action))
     assert 'id="review"' in page
     assert "<dialog" in page
 
 
-@pytest.mark.parametrize("dialog", ["reopen", "settle", "snooze", "nonsense", ""])
+@pytest.mark.parametrize("dialog", ["withdraw", "nonsense", ""])
 def test_a_dialog_that_does_not_exist_is_not_opened(browser, lost, dialog):
     page = text_of(browser.get(f"/calls/{lost}?dialog={dialog}"))
     assert 'id="review"' not in page

@@ -220,13 +220,6 @@ def test_a_role_without_the_ability_decides_nothing(charge, ana, lost, role):
     assert "Needs the role" in result.action.reason
 
 
-def test_what_needs_a_second_person_is_not_available_yet(charge, ana, lost):
-    for action in (ActionName.NOT_HAPPENED, ActionName.RELEASE_NEW):
-        result = send(charge, form(charge, lost, ana, action, note="Sure."), role=Role.ADMIN)
-        assert isinstance(result, Unavailable)
-        assert "second person" in result.action.reason or "still holds" in result.action.reason
-
-
 def test_undoing_leaves_both_acts_in_the_record_and_the_call_open(charge, ana, lost):
     made = send(charge, form(charge, lost, ana))
     assert deciding.undo(charge.workspace_id, lost, made.decision_id, ana.pk)
