@@ -78,6 +78,7 @@ def investigate(workspace_id: int, claim_id: UUID, asking: Asking) -> Looked:
         look = _misplaced(read, connection, error)
     if look.http_status is not None or look.word is SightingWord.LOOKUP_FAILED:
         pace.note(connection.pk, look.word, read.now)
+    pace.count_reads(connection.pk, look.reads, read.now)
 
     judgement = judge(facts, look, earlier_looks(read.events))
     state = append.observe(workspace_id, claim_id, observation(read, look, judgement, asking))

@@ -30,6 +30,18 @@ LOOKUPS: Final[Mapping[str, Lookup]] = {
         look=stripe.look_for_payment_intent,
         read_config=read_stripe,
     ),
+    "stripe.charges": Lookup(
+        label="Stripe: list Charges, match our marker",
+        connection_kind=Connection.Kind.STRIPE,
+        look=stripe.look_for_charge,
+        read_config=read_stripe,
+    ),
+    "stripe.payouts": Lookup(
+        label="Stripe: list Payouts, match our marker",
+        connection_kind=Connection.Kind.STRIPE,
+        look=stripe.look_for_payout,
+        read_config=read_stripe,
+    ),
     "stripe.refunds": Lookup(
         label="Stripe: list Refunds, match our marker",
         connection_kind=Connection.Kind.STRIPE,

@@ -9,11 +9,12 @@ from django.db import models
 from effects.models import Connection
 from effects.money import Money
 from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
-from reconcile.models_webhooks import WebhookAddress, WebhookDelivery
+from reconcile.models_webhooks import ConnectionReads, WebhookAddress, WebhookDelivery
 
 __all__ = [
     "Card",
     "ConnectionPace",
+    "ConnectionReads",
     "Proposal",
     "SecondPersonRule",
     "Snooze",

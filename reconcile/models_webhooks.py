@@ -98,3 +98,22 @@ class WebhookDelivery(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.type} {self.event_id}"
+
+
+class ConnectionReads(models.Model):
+    """How many requests our own look-ups made at one provider account on one day (UTC).
+
+    Stripe allows an account 500 reads for each transaction over thirty days, and at least 10,000;
+    the agents' own reads count there too, and are not seen here.
+    """
+
+    connection = models.ForeignKey(Connection, on_delete=models.CASCADE, db_index=False)
+    day = models.DateField()
+    reads = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="reads_by_day", fields=["connection", "day"])]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.reads} reads of {self.connection_id} on {self.day}"

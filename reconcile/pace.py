@@ -9,10 +9,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db import connection as database
 from django.db import transaction
+from django.db.models import Sum
 
 from effects.core.vocabulary import SightingWord
-from reconcile.models import ConnectionPace
+from reconcile.models import ConnectionPace, ConnectionReads
 
 BETWEEN: Final = timedelta(seconds=0.2)
 """Least time between the starts of two look-ups at one account."""
@@ -24,6 +26,30 @@ ALONE_MAX: Final = timedelta(minutes=15)
 IN_VAIN: Final = frozenset(
     {SightingWord.LOOKUP_FAILED, SightingWord.MISCONFIGURED, SightingWord.RATE_LIMITED}
 )
+
+READS_DAYS: Final = 30
+READS_MIN: Final = 10_000
+"""What Stripe lets every account read in 30 days, whatever its transactions are: 500 for each of
+them, and no less than this (https://docs.stripe.com/rate-limits)."""
+
+_COUNT_READS: Final = """
+INSERT INTO reconcile_connectionreads AS kept (connection_id, day, reads) VALUES (%s, %s, %s)
+ON CONFLICT (connection_id, day) DO UPDATE SET reads = kept.reads + excluded.reads
+"""
+
+
+def count_reads(connection_id: int, reads: int, now: datetime) -> None:
+    """Add the requests of one look-up to its account's day."""
+    if reads:
+        with database.cursor() as cursor:
+            cursor.execute(_COUNT_READS, [connection_id, now.date(), reads])
+
+
+def reads_lately(connection_id: int, now: datetime) -> int:
+    """How many requests our look-ups made at the account in the last READS_DAYS days."""
+    since = now.date() - timedelta(days=READS_DAYS)
+    counted = ConnectionReads.objects.filter(connection_id=connection_id, day__gt=since)
+    return counted.aggregate(total=Sum("reads"))["total"] or 0
 
 
 def may_ask(connection_id: int, now: datetime) -> datetime:

@@ -14,7 +14,13 @@ from ledger import queries
 from reconcile.adapters.base import Delay, Look, Probe, kept
 from reconcile.adapters.matching import seen
 from reconcile.adapters.stripe_events import StripeEvent
-from reconcile.adapters.stripe_objects import KIND_OF_LOOKUP, Kind, match, without_secrets
+from reconcile.adapters.stripe_objects import (
+    KIND_OF_LOOKUP,
+    Kind,
+    match,
+    status_of,
+    without_secrets,
+)
 from reconcile.facts import Read, claim_facts, probe
 from reconcile.judge_webhook import Heard, Snapshot, judge_webhook
 from reconcile.models import WebhookDelivery
@@ -84,7 +90,7 @@ def word_of(
         return Word(heard=Heard(judgement=None, read_afresh=False, why=f"{why}{noun}."))
     facts = claim_facts(read)
     asked = probe(read, connection, facts)
-    status = str(event.object.get("status"))
+    status = status_of(event.object)
     snapshot = Snapshot(
         final=status in kind.final,
         named=named,

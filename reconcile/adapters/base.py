@@ -101,6 +101,7 @@ class Look:
     (declined, or of a key whose refusal is known). `status` is the provider's own word.
     `right_place` is False where the account or mode could not be confirmed to be the registered
     one. `partly` says that what was asked for has begun and is not whole (money held, not taken).
+    `reads` is how many requests it took: providers allow an account only so many.
     """
 
     word: SightingWord
@@ -125,6 +126,7 @@ class Look:
     request_id: str = ""
     http_status: int | None = None
     retry_after_seconds: int | None = None
+    reads: int = 0
     raw: bytes | None = field(default=None, repr=False)
 
 

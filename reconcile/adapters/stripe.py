@@ -1,10 +1,11 @@
-"""Asks Stripe what became of a PaymentIntent or a Refund. Reads only.
+"""Asks Stripe what became of a PaymentIntent, Charge, Refund or Payout. Reads only.
 
 No list of Stripe's can be filtered by metadata, so the list of the time in question is read whole
 and our marker is looked for in each object. Top-level lists of API v1 are immediately consistent
-(https://docs.stripe.com/api-v2-overview); search is not (https://docs.stripe.com/search) and is
-never used here. Where a request may have left without our marker, events are asked too: each names
-the idempotency key of the request that caused it, for 30 days
+(https://docs.stripe.com/api-v2-overview); search is not (https://docs.stripe.com/search). So it is
+used only where the list is too long to be read whole: what it finds is then read from the object
+itself, and what it does not find proves nothing. Where a request may have left without our marker,
+events are asked too: each names the idempotency key of the request that caused it, for 30 days
 (https://docs.stripe.com/api/events/object). Not finding an event proves nothing.
 """
 
@@ -13,11 +14,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, override
+from typing import Any, Final
 
 import stripe
 
@@ -32,16 +33,27 @@ from reconcile.adapters.base import (
     kept,
     looked_in_vain,
 )
-from reconcile.adapters.door import Answered, NoAnswer, NotAllowed, Way, get
+from reconcile.adapters.door import NoAnswer, NotAllowed
 from reconcile.adapters.matching import Match, Seen, seen
+from reconcile.adapters.stripe_client import ReadOnly, WrongAccount, client_at, forget_accounts
 from reconcile.adapters.stripe_objects import (
+    CHARGES,
     PAYMENT_INTENTS,
+    PAYOUTS,
     REFUNDS,
     Kind,
     match,
     read_config,
     without_secrets,
 )
+
+__all__ = [
+    "forget_accounts",
+    "look_for_charge",
+    "look_for_payment_intent",
+    "look_for_payout",
+    "look_for_refund",
+]
 
 PAGE_SIZE: Final = 100
 PAGES_MAX: Final = 50
@@ -52,9 +64,8 @@ OBJECTS_BY_EVENT_MAX: Final = 5
 
 CLOCK_DIFFERENCE_NOTICED: Final = timedelta(seconds=CLOCK_SKEW_SECONDS / 2)
 """The interval is wide enough for less than this; for more it begins anew, and earlier."""
-ACCOUNT_SECONDS: Final = 600.0
-"""How long a process remembers which account a secret belongs to."""
-_ACCOUNTS: Final[dict[tuple[str, str], tuple[str, float]]] = {}
+SEARCHES_MAX: Final = 3
+"""Most generations whose marker is searched for, newest first."""
 
 _KEY_MODE = re.compile(r"(?:sk|rk)_(live|test)_")
 
@@ -69,40 +80,14 @@ def look_for_refund(probe: Probe) -> Look:
     return _Search(probe, REFUNDS).look()
 
 
-def forget_accounts() -> None:
-    """Ask anew which account each secret belongs to."""
-    _ACCOUNTS.clear()
+def look_for_charge(probe: Probe) -> Look:
+    """`lookup_kind` "stripe.charges". Never raises for anything that Stripe does."""
+    return _Search(probe, CHARGES).look()
 
 
-class _ReadOnly(stripe.HTTPClient):
-    """Stripe's SDK over our own door: reads only, checked addresses, limits."""
-
-    name = "counterfoil"
-
-    def __init__(self, way: Way) -> None:
-        super().__init__()
-        self._way = way
-        self.answers: list[Answered] = []
-
-    @override
-    def request(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str] | None,
-        post_data: Any = None,
-        *,
-        _usage: list[str] | None = None,
-    ) -> tuple[str, int, Mapping[str, str]]:
-        # Sending a key again to find out would be a second payment once the key is forgotten.
-        assert method == "get", "A look-up only reads."
-        answered = get(url, way=self._way, headers=headers or {})
-        self.answers.append(answered)
-        return answered.body.decode("utf-8", "replace"), answered.status, answered.headers
-
-    @override
-    def close(self) -> None:
-        """Nothing stays open between two questions."""
+def look_for_payout(probe: Probe) -> Look:
+    """`lookup_kind` "stripe.payouts". Never raises for anything that Stripe does."""
+    return _Search(probe, PAYOUTS).look()
 
 
 @dataclass(slots=True)
@@ -123,7 +108,7 @@ class _Search:
         self.probe = probe
         self.kind = kind
         self.route = f"List {kind.noun}s"
-        self.door = _ReadOnly(probe.place.way)
+        self.door = ReadOnly(probe.place.way)
         self.since = probe.since - timedelta(seconds=CLOCK_SKEW_SECONDS)
         self.deadline = time.monotonic() + LOOK_SECONDS_MAX
         self.scan = _Scan()
@@ -135,46 +120,23 @@ class _Search:
         try:
             return self._look()
         except (NoAnswer, NotAllowed) as error:
-            return looked_in_vain(self.probe, error, route=self.route, query=self._query())
+            look = looked_in_vain(self.probe, error, route=self.route, query=self._query())
+            return replace(look, reads=len(self.door.answers) + 1)
         except stripe.StripeError as error:
             return self._failed(*_word_of_error(error), error=error)
 
     def _look(self) -> Look:
-        client = stripe.StripeClient(
-            self.probe.place.secret,
-            max_network_retries=0,
-            http_client=self.door,
-            base_addresses={"api": self.probe.place.base_url.rstrip("/")},
-        )
-        account, confirmed = self._account(client)
-        if account and self.probe.place.account and account != self.probe.place.account:
-            why = f"The secret belongs to {account}, not to {self.probe.place.account}."
-            return self._failed(SightingWord.MISCONFIGURED, why)
+        try:
+            client, confirmed = client_at(self.probe.place, self.door)
+        except WrongAccount as error:
+            return self._failed(SightingWord.MISCONFIGURED, str(error))
         self._read_list(client)
+        if not self.scan.matches and not self.scan.complete and self.kind.searchable:
+            self._search(client)
         if not self.scan.matches and self.probe.unmarked:
             self._read_events(client)
         said = seen(self.scan.matches, noun=self.kind.noun)
         return self._answer(said, right_place=confirmed)
-
-    def _account(self, client: stripe.StripeClient) -> tuple[str, bool]:
-        """The account that the secret belongs to, and whether that is settled.
-
-        Where no account is registered, the secret alone says which one is meant.
-        """
-        place = self.probe.place
-        if not place.account:
-            return "", True
-        known = _ACCOUNTS.get((place.base_url, place.secret))
-        if known is not None and time.monotonic() < known[1]:
-            return known[0], True
-        try:
-            account = str(client.v1.accounts.retrieve_current().id)
-        except (stripe.PermissionError, stripe.InvalidRequestError):
-            # A restricted key may not read its account. Then nobody can say that it is the right
-            # one, and an absence there is no proof.
-            return "", False
-        _ACCOUNTS[place.base_url, place.secret] = (account, time.monotonic() + ACCOUNT_SECONDS)
-        return account, True
 
     # Reading
 
@@ -226,6 +188,19 @@ class _Search:
         if marked is None or marked[0] != self.probe.claim_id:
             return
         self._take(item, self.probe.markers.get(text))
+
+    def _search(self, client: stripe.StripeClient) -> None:
+        """Look for our marker in an index that is late, and read what it names from the object."""
+        service = self.kind.service(client)
+        for life in self.probe.generations[::-1][:SEARCHES_MAX]:
+            query = f"metadata['{MARKER_METADATA_KEY}']:'{life.marker}'"
+            try:
+                found = service.search({"query": query, "limit": OBJECTS_BY_EVENT_MAX}).data
+            except (stripe.PermissionError, stripe.InvalidRequestError):
+                return  # Not every secret may search, and not finding would prove nothing.
+            for item in found:
+                self.route = f"Search {self.kind.noun}s by marker, then retrieve"
+                self._take(service.retrieve(item.id).to_dict(), life)
 
     def _read_events(self, client: stripe.StripeClient) -> None:
         """Look for objects that a request with one of our keys brought about."""
@@ -289,6 +264,7 @@ class _Search:
             found=said.found,
             request_id=last.headers.get("request-id", ""),
             http_status=last.status,
+            reads=len(self.door.answers),
             raw=kept(raw) if raw else None,
         )
 
@@ -309,6 +285,7 @@ class _Search:
             right_place=False,
             request_id=last.headers.get("request-id", "") if last else "",
             http_status=last.status if last else None,
+            reads=len(self.door.answers),
             retry_after_seconds=int(retry_after) if retry_after.isdecimal() else None,
             raw=kept(last.body) if last and error is not None else None,
         )

@@ -35,7 +35,24 @@ _REFUND_WORDS: Final[Mapping[str, SightingWord]] = {
     "failed": SightingWord.FOUND_DIFFERENT,
     "canceled": SightingWord.FOUND_DIFFERENT,
 }
-_PARTLY_DONE: Final = frozenset({"requires_capture"})
+_CHARGE_WORDS: Final[Mapping[str, SightingWord]] = {
+    "succeeded": SightingWord.FOUND,
+    "pending": SightingWord.PENDING,
+    # Final, and no money moved: this object is proof of that, for the request that made it.
+    "failed": SightingWord.ABSENT,
+}
+_PAYOUT_WORDS: Final[Mapping[str, SightingWord]] = {
+    # Some payouts that fail are shown as paid first, for up to five business days
+    # (https://docs.stripe.com/api/payouts/object#payout_object-status).
+    "paid": SightingWord.FOUND,
+    "pending": SightingWord.PENDING,
+    "in_transit": SightingWord.PENDING,
+    "failed": SightingWord.FOUND_DIFFERENT,
+    "canceled": SightingWord.FOUND_DIFFERENT,
+}
+UNCAPTURED: Final = "succeeded, not captured"
+"""Our word for a charge that succeeded and only holds the money: Stripe says it in two fields."""
+_PARTLY_DONE: Final = frozenset({"requires_capture", UNCAPTURED})
 
 
 class StripeLookup(BaseModel):
@@ -65,7 +82,8 @@ class Kind:
     """One kind of object: how it is listed, and what its statuses say.
 
     `object` is Stripe's own word for it. `final` are the statuses after which no other comes: only
-    these may be believed from a snapshot that is some time old.
+    these may be believed from a snapshot that is some time old. `searchable`: Stripe has a search
+    for it.
     """
 
     noun: str
@@ -73,6 +91,7 @@ class Kind:
     events: str
     words: Mapping[str, SightingWord]
     final: frozenset[str]
+    searchable: bool = False
     service: Callable[[stripe.StripeClient], Any]
 
 
@@ -82,6 +101,7 @@ PAYMENT_INTENTS: Final = Kind(
     events="payment_intent.*",
     words=_INTENT_WORDS,
     final=frozenset({"succeeded", "canceled"}),
+    searchable=True,
     service=lambda client: client.v1.payment_intents,
 )
 REFUNDS: Final = Kind(
@@ -93,9 +113,28 @@ REFUNDS: Final = Kind(
     final=frozenset({"failed", "canceled"}),
     service=lambda client: client.v1.refunds,
 )
+CHARGES: Final = Kind(
+    noun="Charge",
+    object="charge",
+    events="charge.*",
+    words={**_CHARGE_WORDS, UNCAPTURED: SightingWord.PENDING},
+    final=frozenset({"succeeded", "failed"}),
+    searchable=True,
+    service=lambda client: client.v1.charges,
+)
+PAYOUTS: Final = Kind(
+    noun="Payout",
+    object="payout",
+    events="payout.*",
+    words=_PAYOUT_WORDS,
+    final=frozenset({"failed", "canceled"}),
+    service=lambda client: client.v1.payouts,
+)
 KIND_OF_LOOKUP: Final[Mapping[str, Kind]] = {
     "stripe.payment_intents": PAYMENT_INTENTS,
+    "stripe.charges": CHARGES,
     "stripe.refunds": REFUNDS,
+    "stripe.payouts": PAYOUTS,
 }
 """By the word in `Tool.lookup_kind`."""
 _SECRETS_IN_OBJECTS: Final = frozenset({"client_secret"})
@@ -106,9 +145,16 @@ def without_secrets(item: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in _SECRETS_IN_OBJECTS}
 
 
+def status_of(item: Mapping[str, Any]) -> str:
+    """The provider's own word, with what it says in a second field."""
+    status = str(item.get("status"))
+    held = item.get("object") == "charge" and item.get("captured") is False
+    return UNCAPTURED if held and status == "succeeded" else status
+
+
 def match(probe: Probe, kind: Kind, item: Mapping[str, Any], life: KeyLife | None) -> Match:
     """One object that carries our reference. A tool's own `map` of statuses comes before ours."""
-    status = str(item.get("status"))
+    status = status_of(item)
     declared = read_config(probe.config).map
     word = SightingWord(declared[status]) if status in declared else kind.words.get(status)
     requested, found = _compared(probe, item, status)

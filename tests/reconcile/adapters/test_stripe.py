@@ -17,6 +17,7 @@ from effects.money import from_minor
 from reconcile.adapters import stripe as adapter
 from reconcile.adapters.base import Delay, MatchedBy
 from reconcile.adapters.stripe import look_for_payment_intent, look_for_refund
+from reconcile.adapters.stripe_client import ReadOnly
 from reconcile.sandbox.provider.server import Provider
 from tests.reconcile.adapters.probes import (
     CLAIM,
@@ -428,7 +429,7 @@ def test_a_provider_that_is_not_there_says_nothing() -> None:
 def test_nothing_but_reads_leaves_the_door(customer: Customer) -> None:
     client = stripe.StripeClient(
         "sk_test_halden",
-        http_client=adapter._ReadOnly(a_place(customer.url).way),  # noqa: SLF001 - the guard itself
+        http_client=ReadOnly(a_place(customer.url).way),
         base_addresses={"api": customer.url},
     )
 

@@ -21,7 +21,7 @@ def box() -> Iterator[Mailbox]:
 
 def subscribe(customer: Customer, box: Mailbox, *enabled: str, connect: bool = False) -> str:
     made = customer.stripe.v1.webhook_endpoints.create(
-        {"url": box.url, "enabled_events": list(enabled or ("*",)), "connect": connect}  # type: ignore[typeddict-item] # a wildcard
+        {"url": box.url, "enabled_events": list(enabled or ("*",)), "connect": connect}  # type: ignore[arg-type] # a wildcard
     )
     assert made.secret is not None
     box.secret = made.secret
