@@ -25,6 +25,7 @@ from effects.client.call import Call
 from effects.client.decorate import Tool, effect
 from effects.client.effect_result import Effect
 from effects.client.ledger import Ledger, NotGranted
+from effects.client.spool import Delivered, Spool, SpoolFull
 from effects.client.transport import Transport
 from effects.client.transport_http import HttpTransport, Timeouts
 from effects.client.version import VERSION
@@ -49,6 +50,7 @@ __all__ = [
     "Call",
     "ClaimNotFound",
     "Contract",
+    "Delivered",
     "Effect",
     "EffectClass",
     "HttpTransport",
@@ -62,6 +64,8 @@ __all__ = [
     "Patience",
     "ScopeMissing",
     "SendTooLate",
+    "Spool",
+    "SpoolFull",
     "Timeouts",
     "TokenRefused",
     "Tool",

@@ -238,13 +238,14 @@ class Call:
         error: BaseException | None = None,
         failure: Failure | None = None,
     ) -> Effect:
-        answer = self._reporter.deliver(self.claim_id, report)
+        told = self._reporter.deliver(self.claim_id, report)
         self._effect = effect_of(
-            answer or guess,
+            told.answer or guess,
             value=value,
             error=error,
             failure=failure,
-            reported=answer is not None,
+            reported=told.answer is not None,
+            kept=told.kept,
         )
         return self._effect
 

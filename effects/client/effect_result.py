@@ -25,8 +25,9 @@ class Effect:
     `result` is the tool's result as the ledger keeps it, the same for the first call and for every
     repeat; `value` is what the function itself returned, in the process that ran it only.
     `error` is the exception of the function, `failure` how it was sorted.
-    `reported` is false if the attempt's end could not be told to the ledger: its lease will run
-    out, the claim becomes unknown there, and the ledger finds out by itself.
+    `reported` is false if the attempt's end could not be told to the ledger. `kept`: it waits in
+    the spool and is delivered later. Without that its lease will run out, the claim becomes unknown
+    there, and the ledger finds out by itself.
     `nothing_sent` is true if the ledger was away when the call was to be claimed: it was not made.
     """
 
@@ -38,6 +39,7 @@ class Effect:
     error: BaseException | None = None
     failure: Failure | None = None
     reported: bool = True
+    kept: bool = False
     nothing_sent: bool = False
 
     @property
@@ -68,6 +70,7 @@ def effect_of(
     error: BaseException | None = None,
     failure: Failure | None = None,
     reported: bool = True,
+    kept: bool = False,
 ) -> Effect:
     """The effect that an answer of the ledger stands for."""
     told = answer.for_model or for_model(answer)
@@ -80,4 +83,5 @@ def effect_of(
         error=error,
         failure=failure,
         reported=reported,
+        kept=kept,
     )

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
@@ -16,6 +17,7 @@ from effects.client.clock import elapsed_clock_seconds
 from effects.client.effect_result import Effect, effect_of
 from effects.client.reporting import Reporter, pauses_seconds
 from effects.client.results import ObjectFrom, arguments_text, arguments_value
+from effects.client.spool import Delivered, Spool
 from effects.client.transport import Transport
 from effects.client.transport_http import HttpTransport, Timeouts
 from effects.core.failures import Contract
@@ -49,7 +51,9 @@ class Ledger:
     that returns one and is asked again once when the token is refused.
 
     While the ledger cannot be asked nothing is sent: the call comes back as `ledger_unavailable`.
-    An end that could not be reported comes back with `reported=False`.
+    An end that could not be reported comes back with `reported=False`. With a `spool`, a folder of
+    this agent's own, it is kept there and delivered once the ledger answers again, by this process
+    or by the next one that is given the folder.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Ledger:
         transport: Transport | None = None,
         timeouts: Timeouts | None = None,
         patience: Patience | None = None,
+        spool: Path | str | None = None,
     ) -> None:
         if transport is None:
             if not url or not token:
@@ -67,7 +72,8 @@ class Ledger:
             transport = HttpTransport(url, token, timeouts=timeouts)
         self._transport = transport
         self._patience = patience or Patience()
-        self._reporter = Reporter(transport, self._patience)
+        kept_in = None if spool is None else Spool(spool)
+        self._reporter = Reporter(transport, self._patience, spool=kept_in)
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +88,11 @@ class Ledger:
 
     def close(self) -> None:
         self._transport.close()
+
+    def flush(self) -> Delivered:
+        """Delivers what the spool holds, now, and says what is left. It happens by itself whenever
+        the ledger answers; this is for the end of a process, and for jobs that only deliver."""
+        return self._reporter.flush()
 
     @contextmanager
     def attempt(
@@ -138,6 +149,7 @@ class Ledger:
         except LedgerUnavailable as problem:
             told = unavailable(request.tool)
             return Effect(status=told["status"], for_model=told, error=problem, nothing_sent=True)
+        self._reporter.ledger_answered()
         if answer.code not in {AnswerCode.GRANTED, AnswerCode.GRANTED_AGAIN}:
             return effect_of(answer)
         assert answer.send_within_seconds is not None, "checked by _usable"

@@ -3,10 +3,12 @@
 import contextlib
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import override
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -16,7 +18,9 @@ import pytest
 from effects.client import (
     Call,
     ClaimNotFound,
+    HttpTransport,
     Ledger,
+    LedgerUnavailable,
     NoIdentity,
     Patience,
     ScopeMissing,
@@ -363,3 +367,50 @@ def test_another_workspaces_claim_is_nobodys(ledger, live_api):
     assert done.claim_id
     with Ledger(live_api, token_of(other)) as neighbour, pytest.raises(ClaimNotFound):
         neighbour.status(done.claim_id)
+
+
+class Switched(HttpTransport):
+    """The real transport, whose reports can be made to find nobody."""
+
+    away = False
+
+    @override
+    def report(self, claim_id, report):
+        if self.away:
+            raise LedgerUnavailable("The ledger is away.")
+        return super().report(claim_id, report)
+
+
+def test_an_end_that_nobody_heard_is_kept_and_settles_the_claim_later(live_api, shop, tmp_path):
+    token = token_of(shop)
+    transport = Switched(live_api, token)
+    with Ledger(transport=transport, patience=QUICK, spool=tmp_path) as ledger:
+        payments = Payments(ledger)
+        transport.away = True
+        lost = payments.pay(TURN, amount=100)
+        assert (lost.reported, lost.kept, lost.happened) == (False, True, True)
+        assert lost.claim_id
+        assert token not in "".join(path.read_text() for path in tmp_path.glob("*.record"))
+        assert ledger.status(lost.claim_id).status == "in_flight"
+        assert ledger.flush().waiting == 1
+        transport.away = False
+        # Any answer of the ledger is a sign that it is there again.
+        again = payments.pay(TURN, amount=100)
+        assert again.status in {"in_flight", "completed"}
+        deadline = time.monotonic() + 10
+        while ledger.status(lost.claim_id).status != "completed":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert payments.runs == 1
+    assert list(tmp_path.glob("*.record")) == []
+
+
+def test_what_a_dead_process_left_is_told_by_the_next(live_api, shop, tmp_path):
+    transport = Switched(live_api, token_of(shop))
+    with Ledger(transport=transport, patience=QUICK, spool=tmp_path) as ledger:
+        transport.away = True
+        lost = Payments(ledger).pay(TURN, amount=100)
+    assert lost.claim_id
+    with Ledger(live_api, token_of(shop), patience=QUICK, spool=tmp_path) as heir:
+        assert heir.flush().told == 1
+        assert heir.status(lost.claim_id).status == "completed"
