@@ -1,12 +1,16 @@
 """What a person may do about a call, and why not."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
 from effects.access import ROLE_WORDS, Ability, roles_with
 from effects.core.vocabulary import ClaimState, EffectClass, Outcome, Role, SightingWord
+from effects.money import Money
+from reconcile.action_rules import snooze_until
 from reconcile.actions import ActionName, find, safe_actions
+from reconcile.second_person import Team
 from reconcile.situation import AttemptSeen, Situation
 from tests.support.situations import (
     FOUND,
@@ -23,6 +27,9 @@ from tests.support.situations import (
 )
 
 A, S = ActionName, ClaimState
+TWO = Team(others=(Role.LEAD,))  # somebody else could approve
+ONE = Team()
+MONEY = Money(amount=Decimal("149.00"), currency="EUR")
 UNKEYED = {"effect_class": EffectClass.UNKEYED_WRITE, "window_until": None}
 MARGIN = timedelta(seconds=140)
 OVERDUE = in_flight(
@@ -32,12 +39,20 @@ OVERDUE = in_flight(
 )
 
 
-def offered(situation: Situation, role: Role = Role.SUPPORT) -> set[ActionName]:
-    return {action.name for action in safe_actions(situation, role=role) if action.offered}
+ASIDE = {A.SNOOZE, A.SECOND_PERSON}  # asked about in tables of their own
+
+
+def offered(situation: Situation, role: Role = Role.SUPPORT, team: Team = TWO) -> set[ActionName]:
+    actions = safe_actions(situation, role=role, team=team)
+    return {action.name for action in actions if action.offered} - ASIDE
+
+
+def act(situation: Situation, name: ActionName, role: Role = Role.SUPPORT, team: Team = TWO):
+    return find(safe_actions(situation, role=role, team=team), name)
 
 
 def reason(situation: Situation, name: ActionName, role: Role = Role.SUPPORT) -> str:
-    return find(safe_actions(situation, role=role), name).reason
+    return act(situation, name, role).reason
 
 
 @pytest.mark.parametrize(
@@ -78,14 +93,30 @@ def reason(situation: Situation, name: ActionName, role: Role = Role.SUPPORT) ->
             {A.HAPPENED, A.RELEASE_SAME, A.CLOSE},
             id="nobody to ask",
         ),
-        pytest.param(a_situation(**UNKEYED), {A.ASK, A.HAPPENED, A.CLOSE}, id="no key, no release"),
         pytest.param(
-            a_situation(window_until=None),
-            {A.ASK, A.HAPPENED, A.CLOSE},
-            id="a window that is not published, no release",
+            a_situation(**UNKEYED),
+            {A.ASK, A.HAPPENED, A.NOT_HAPPENED, A.RELEASE_NEW, A.CLOSE},
+            id="no key: what lets it run again is proposed to a second person",
         ),
         pytest.param(
-            a_situation(fresh_key=True), {A.ASK, A.HAPPENED, A.CLOSE}, id="a burnt key, no release"
+            a_situation(window_until=None),
+            {A.ASK, A.HAPPENED, A.NOT_HAPPENED, A.RELEASE_NEW, A.CLOSE},
+            id="a window that is not published is none",
+        ),
+        pytest.param(
+            a_situation(fresh_key=True),
+            {A.ASK, A.HAPPENED, A.NOT_HAPPENED, A.RELEASE_NEW, A.CLOSE},
+            id="a burnt key: a new one, with a second person",
+        ),
+        pytest.param(
+            a_situation(**UNKEYED, siblings=(SIBLING,)),
+            {A.ASK, A.HAPPENED, A.RELEASE_NEW, A.CLOSE},
+            id="beside a sibling only the guarded release is left",
+        ),
+        pytest.param(
+            a_situation(**UNKEYED, evidence=(FOUND,)),
+            {A.ASK, A.HAPPENED, A.CLOSE},
+            id="what the provider shows is not run again",
         ),
         pytest.param(
             a_situation(siblings=(SIBLING,), evidence=(STRONG_ABSENCE,)),
@@ -99,13 +130,13 @@ def reason(situation: Situation, name: ActionName, role: Role = Role.SUPPORT) ->
         ),
         pytest.param(
             a_situation(window_until=NOW + MARGIN),
-            {A.ASK, A.HAPPENED, A.CLOSE},
+            {A.ASK, A.HAPPENED, A.NOT_HAPPENED, A.RELEASE_NEW, A.CLOSE},
             id="the last instant of the window is too late",
         ),
         pytest.param(
             a_situation(window_until=NOW - timedelta(hours=1)),
-            {A.ASK, A.HAPPENED, A.CLOSE},
-            id="a closed window, no release",
+            {A.ASK, A.HAPPENED, A.NOT_HAPPENED, A.RELEASE_NEW, A.CLOSE},
+            id="a closed window: a new key, with a second person",
         ),
         pytest.param(
             a_situation(decision_pending=True), set(), id="a held decision leaves only its undo"
@@ -134,11 +165,12 @@ def test_support_is_offered_what_is_safe_and_nothing_else(situation, expected):
 @pytest.mark.parametrize("effect_class", [EffectClass.KEYED_WRITE, EffectClass.UNKEYED_WRITE])
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("pending", [False, True])
+@pytest.mark.parametrize("team", [ONE, TWO], ids=["one person", "two people"])
 def test_every_action_is_answered_for_in_one_order_with_a_reason(
-    state, effect_class, role, pending
+    state, effect_class, role, pending, team
 ):
     situation = a_situation(state=state, effect_class=effect_class, decision_pending=pending)
-    actions = safe_actions(situation, role=role)
+    actions = safe_actions(situation, role=role, team=team)
     assert [action.name for action in actions] == list(ActionName)
     for action in actions:
         assert action.reason.endswith("."), action
@@ -162,11 +194,11 @@ def test_exactly_the_roles_with_the_ability_are_offered_an_action(name):
     [
         pytest.param(a_situation(), A.NOT_HAPPENED, "no strong absence", id="needs absence"),
         pytest.param(
-            a_situation(), A.NOT_HAPPENED, "second person, which is not available yet", id="or two"
+            a_situation(**UNKEYED), A.NOT_HAPPENED, "same act as a release with a new key", id="two"
         ),
         pytest.param(a_situation(), A.RELEASE_NEW, "until 30 Nov 20:37 UTC", id="key still holds"),
         pytest.param(
-            a_situation(**UNKEYED), A.RELEASE_NEW, "second person", id="no key: two people"
+            a_situation(**UNKEYED), A.RELEASE_NEW, "could make the effect happen twice", id="why"
         ),
         pytest.param(a_situation(**UNKEYED), A.RELEASE_SAME, "sends no key", id="no key"),
         pytest.param(a_situation(window_until=None), A.RELEASE_SAME, "not published", id="unpub"),
@@ -186,7 +218,39 @@ def test_exactly_the_roles_with_the_ability_are_offered_an_action(name):
         pytest.param(
             a_situation(decision_pending=True), A.ASK, "would cancel the decision", id="in the hold"
         ),
-        pytest.param(a_situation(), A.SNOOZE, "Not available yet", id="snooze comes later"),
+        pytest.param(
+            a_situation(window_until=NOW + timedelta(minutes=34)),
+            A.SNOOZE,
+            "Ends 30 m before the window closes at the latest, and that is 4 m away.",
+            id="no rest near the deadline",
+        ),
+        pytest.param(
+            a_situation(window_until=NOW + timedelta(minutes=20)),
+            A.SNOOZE,
+            "and that is past",
+            id="no rest after the last moment for it",
+        ),
+        pytest.param(
+            a_situation(state=S.CLOSED), A.SNOOZE, "Nobody waits", id="nothing to put off"
+        ),
+        pytest.param(a_situation(), A.ALLOW, "holds no request back", id="nothing is held back"),
+        pytest.param(a_situation(), A.SETTLE, "not in conflict", id="no conflict"),
+        pytest.param(
+            a_situation(state=S.CONFLICTED, effects=("pi_1",)),
+            A.SETTLE,
+            "reopened, not settled",
+            id="a contradiction is reopened",
+        ),
+        pytest.param(
+            a_situation(
+                state=S.COMPLETED,
+                attempts=(AttemptSeen(fence=2, granted_at=NOW), LOST_ANSWER),
+                lease_until=NOW + timedelta(seconds=90),
+            ),
+            A.REOPEN,
+            "still running",
+            id="what still runs may say how it ended",
+        ),
     ],
 )
 def test_a_reason_says_what_stands_in_the_way(situation, name, part):
@@ -194,19 +258,21 @@ def test_a_reason_says_what_stands_in_the_way(situation, name, part):
 
 
 def test_a_sibling_that_stands_in_the_way_is_linked():
-    action = find(safe_actions(a_situation(siblings=(SIBLING,)), role=Role.LEAD), A.RELEASE_SAME)
+    action = act(a_situation(siblings=(SIBLING,)), A.RELEASE_SAME, Role.LEAD)
     assert action.sibling == OTHER_CLAIM
     assert "Another call for the same thing is unknown." in action.reason
 
 
-def test_a_worker_that_was_heard_of_just_now_is_not_declared_lost():
+def test_a_worker_that_was_heard_of_just_now_is_declared_lost_by_two_people_only():
     heard = in_flight(
         attempts=(AttemptSeen(fence=1, granted_at=NOW - timedelta(seconds=700)),),
         lease_seconds=90,
         lease_until=NOW + timedelta(seconds=80),
     )
-    assert A.LOST not in offered(heard)
     assert "sign of life 10 s ago" in reason(heard, A.LOST)
+    assert act(heard, A.LOST).needs_second
+    assert act(heard, A.LOST, Role.LEAD, ONE).alone
+    assert A.LOST not in offered(heard, Role.ENGINEER)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +301,7 @@ def test_a_decision_is_held_for_a_minute_unless_the_deadline_is_near(left_second
 def test_saying_that_it_happened_needs_more_the_less_the_evidence_shows(
     seen, note, provider_object
 ):
-    action = find(safe_actions(a_situation(evidence=seen), role=Role.SUPPORT), A.HAPPENED)
+    action = act(a_situation(evidence=seen), A.HAPPENED)
     assert (action.note_required, action.object_required) == (note, provider_object)
 
 
@@ -243,3 +309,80 @@ def test_a_refusal_seen_in_an_older_attempt_does_not_burn_the_key_here():
     refused = AttemptSeen(fence=2, granted_at=NOW, outcome=Outcome.REFUSED, http_status=403)
     situation = a_situation(fence=2, attempts=(refused, LOST_ANSWER))
     assert A.RELEASE_SAME in offered(situation)
+
+
+CONFLICT = a_situation(state=S.CONFLICTED, effects=("pi_1", "pi_2"))
+
+
+@pytest.mark.parametrize(
+    ("situation", "name"),
+    [
+        pytest.param(CONFLICT, A.SETTLE, id="a conflict"),
+        pytest.param(a_situation(state=S.CONFLICTED), A.REOPEN, id="a contradiction"),
+        pytest.param(a_situation(state=S.COMPLETED), A.REOPEN, id="happened"),
+        pytest.param(a_situation(state=S.NOT_EXECUTED), A.REOPEN, id="did not happen"),
+        pytest.param(a_situation(state=S.CLOSED), A.REOPEN, id="stopped"),
+        pytest.param(a_situation(held_open=1), A.ALLOW, id="a held request"),
+    ],
+)
+def test_a_lead_decides_what_support_can_only_ask_for(situation, name):
+    assert name in offered(situation, Role.LEAD)
+    mine = act(situation, name, Role.SUPPORT)
+    assert (mine.offered, mine.may_ask) == (False, True)
+    assert mine.reason == "Needs the role Payments lead or Admin."
+
+
+@pytest.mark.parametrize(
+    ("role", "team", "expected"),
+    [
+        pytest.param(Role.SUPPORT, TWO, (True, True, False), id="support proposes to a lead"),
+        pytest.param(Role.LEAD, TWO, (True, True, False), id="a lead needs another one"),
+        pytest.param(Role.ADMIN, TWO, (True, True, False), id="an admin needs another one"),
+        pytest.param(Role.LEAD, ONE, (True, False, True), id="the only one answers for it alone"),
+        pytest.param(Role.SUPPORT, ONE, (False, False, False), id="support alone does not"),
+        pytest.param(
+            Role.LEAD,
+            Team(others=(Role.SUPPORT, Role.ENGINEER, Role.VIEWER)),
+            (True, False, True),
+            id="people who may not approve are no second person",
+        ),
+        pytest.param(Role.ENGINEER, TWO, (False, True, False), id="an engineer decides nothing"),
+    ],
+)
+def test_what_can_happen_twice_needs_two_people_or_somebody_who_has_nobody(role, team, expected):
+    for name in (A.RELEASE_NEW, A.NOT_HAPPENED):
+        found = act(a_situation(**UNKEYED, money=MONEY), name, role, team)
+        assert (found.offered, bool(found.needs_second), found.alone) == expected, name
+        if found.offered:
+            assert found.typed == "149.00"
+
+
+def test_without_an_amount_the_end_of_the_calls_id_is_typed():
+    found = act(a_situation(**UNKEYED), A.RELEASE_NEW)
+    assert found.typed == str(a_situation().claim_id)[-8:]
+
+
+def test_only_a_weak_it_did_not_happen_has_the_guards_of_a_new_key():
+    strong = act(a_situation(evidence=(STRONG_ABSENCE,)), A.NOT_HAPPENED)
+    assert (strong.offered, strong.needs_second, strong.typed) == (True, "", "")
+
+
+@pytest.mark.parametrize(
+    ("window_until", "hours"),
+    [
+        pytest.param(None, 24, id="no window"),
+        pytest.param(NOW - timedelta(hours=1), 24, id="a closed window"),
+        pytest.param(NOW + timedelta(hours=3), 2.5, id="half an hour before the window closes"),
+        pytest.param(NOW + timedelta(hours=30), 24, id="a day at most"),
+    ],
+)
+def test_a_call_is_snoozed_a_day_or_until_half_an_hour_before_its_window(window_until, hours):
+    situation = a_situation(window_until=window_until)
+    assert snooze_until(situation) == NOW + timedelta(hours=hours)
+    assert act(situation, A.SNOOZE).offered
+
+
+def test_a_second_person_can_be_asked_where_somebody_else_could_approve():
+    assert act(a_situation(), A.SECOND_PERSON).offered
+    assert not act(a_situation(), A.SECOND_PERSON, Role.SUPPORT, ONE).offered
+    assert not act(a_situation(), A.SECOND_PERSON, Role.ENGINEER).offered
