@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -97,6 +98,8 @@ def token_for(call: Call, user_id: int) -> str:
         "state": str(situation.state),
         "digest": queries.screen_hash(situation).hex(),
         "user": user_id,
+        # Each form is one of its own: sent twice it asks once, and a later one asks again.
+        "form": secrets.token_hex(8),
     }
     return signing.dumps(said, salt=_SALT)
 
