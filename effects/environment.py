@@ -15,6 +15,9 @@ API_PORT_DEFAULT = 8001
 SANDBOX_PORT_DEFAULT = 8002
 PORT_MAX = 65_535
 SECRET_KEY_CHARACTERS_MIN = 50
+CONNECTION_SECONDS_DEFAULT = 60
+CONNECTION_SECONDS_MAX = 3600
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 DATABASE_SCHEMES = frozenset({"postgres", "postgresql"})
 REDIS_SCHEMES = frozenset({"redis", "rediss"})
@@ -54,7 +57,15 @@ class Environment:
     hosts: tuple[str, ...]
     secret_key: str | None
     debug: bool
+    # Origins in the own network that look-ups may reach; everything else must be public.
+    private_origins: tuple[str, ...]
+    connection_seconds: int
     nonsense: tuple[Nonsense, ...]
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the desk's address is one that other machines reach."""
+        return urlsplit(self.desk_url).hostname not in LOOPBACK_HOSTS
 
 
 @dataclass(slots=True)
@@ -84,6 +95,32 @@ class _Reader:
         )
         return default
 
+    def seconds(self, name: str, default: int, *, largest: int, check: str) -> int:
+        said = self.text(name)
+        if said is None:
+            return default
+        if said.isascii() and said.isdecimal() and int(said) <= largest:
+            return int(said)
+        self.reject(
+            name,
+            check=check,
+            wanted=f"a whole number of seconds: {said!r}",
+            hint=f"Give 0 to {largest}, or leave it out for {default}.",
+        )
+        return default
+
+    def origins(self, name: str, *, check: str) -> tuple[str, ...]:
+        said = (self.text(name) or "").replace(",", " ").split()
+        good = tuple(origin for origin in said if _is_origin(origin))
+        if len(good) < len(said):
+            self.reject(
+                name,
+                check=check,
+                wanted="a list of origins",
+                hint="An origin is scheme, host and port, and nothing behind: http://10.0.0.5:8080",
+            )
+        return good
+
     def url(self, name: str, schemes: frozenset[str], *, check: str, hint: str) -> str | None:
         # The value is not repeated in the message: it may carry a password.
         said = self.text(name)
@@ -112,6 +149,12 @@ def _is_url(text: str, schemes: frozenset[str]) -> bool:
     except ValueError:
         return False
     return parts.scheme in schemes and bool(parts.netloc or parts.query)
+
+
+def _is_origin(text: str) -> bool:
+    parts = urlsplit(text) if _is_url(text, WEB_SCHEMES) else None
+    behind = parts and (parts.path, parts.query, parts.fragment)
+    return parts is not None and not any(behind or ()) and "@" not in parts.netloc
 
 
 def read_environment(values: Mapping[str, str], *, base: Path) -> Environment:
@@ -153,6 +196,13 @@ def read_environment(values: Mapping[str, str], *, base: Path) -> Environment:
         hosts=tuple(hosts),
         secret_key=_secret_key(reader),
         debug=reader.switch("COUNTERFOIL_DEBUG"),
+        private_origins=reader.origins("COUNTERFOIL_PRIVATE_ORIGINS", check="effects.E012"),
+        connection_seconds=reader.seconds(
+            "COUNTERFOIL_CONNECTION_SECONDS",
+            CONNECTION_SECONDS_DEFAULT,
+            largest=CONNECTION_SECONDS_MAX,
+            check="effects.E009",
+        ),
         nonsense=tuple(reader.nonsense),
     )
 

@@ -13,6 +13,7 @@ from whitenoise.compress import Compressor
 from effects.environment import read_environment, with_running_services
 from effects.local.postgres import PLACEHOLDER_URL
 from effects.local.secret import kept_secret
+from effects.mail import from_environment as mail_from_environment
 from effects.postgres_url import database_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -29,7 +30,7 @@ COUNTERFOIL_SANDBOX_PORT = ENVIRONMENT.sandbox_port
 # plain HTTP: the sandbox, and whatever the operator names.
 COUNTERFOIL_PRIVATE_ORIGINS = [
     f"http://127.0.0.1:{COUNTERFOIL_SANDBOX_PORT}",
-    *os.environ.get("COUNTERFOIL_PRIVATE_ORIGINS", "").replace(",", " ").split(),
+    *ENVIRONMENT.private_origins,
 ]
 
 # Made up and kept on a single machine; `effects.checks` warns where there may be several.
@@ -88,15 +89,18 @@ TEMPLATES = [
 
 # A thread of the api door keeps its connection; the desk door lives in short-lived threads and
 # would only collect dead ones, so its entry point says 0.
-_keep_seconds = int(os.environ.get("COUNTERFOIL_CONNECTION_SECONDS", "60"))
 DATABASES: dict[str, dict[str, Any]] = {
     "default": database_settings(
-        ENVIRONMENT.database_url or PLACEHOLDER_URL, keep_seconds=_keep_seconds
+        ENVIRONMENT.database_url or PLACEHOLDER_URL, keep_seconds=ENVIRONMENT.connection_seconds
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 SESSION_ENGINE = "effects.sessions"
+PASSWORD_RESET_TIMEOUT = 3 * 24 * 3600  # How long the link of a new member opens anything.
+_mail = mail_from_environment()
+COUNTERFOIL_MAIL = bool(_mail)
+globals().update(_mail)
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"

@@ -27,9 +27,16 @@ RESTART_SECONDS_FIRST = 0.5
 RESTART_SECONDS_MAX = 30.0
 # A program that ran this long had started well: its next crash is a first crash again.
 HEALTHY_AFTER_SECONDS = 60.0
+# With the pauses between them these take a minute and a half. What dies so often does not mend by
+# itself, and a stack that stands there without it would only look alive.
+DEATHS_IN_A_ROW_MAX = 8
 WATCH_SECONDS = 0.5
 LINE_BYTES_MAX = 16_384
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class GaveUp(Exception):
+    """A program ended so often in a row that starting it again helps nobody."""
 
 
 class Stopped(Exception):
@@ -150,7 +157,10 @@ class Supervisor:
     # -- Running
 
     def run(self) -> None:
-        """Watch until we are asked to stop; restart what crashes."""
+        """Watch until we are asked to stop; restart what crashes.
+
+        Raises `GaveUp` for a program that ends again and again before it ran for a minute.
+        """
         while not self._stop_requests:
             self._pump_quietly(WATCH_SECONDS)
             for child in chain.from_iterable(self._groups):
@@ -166,13 +176,19 @@ class Supervisor:
         elif child.process.poll() is not None:
             ran_seconds = now - child.started_at
             child.crashes = 1 if ran_seconds > HEALTHY_AFTER_SECONDS else child.crashes + 1
+            _cut_lifeline(child.process)
+            name, code = child.program.name, child.process.returncode
+            if child.crashes >= DEATHS_IN_A_ROW_MAX:
+                self._drain(child)
+                where = f"see {child.program.log}" if child.program.log else "it says why above"
+                raise GaveUp(
+                    f"{name} ended with {code}, {child.crashes} times in a row and never after more"
+                    f" than {HEALTHY_AFTER_SECONDS:.0f} s; {where}. Everything is stopped: mend it,"
+                    " then start again."
+                )
             delay = restart_delay_seconds(child.crashes)
             child.restart_at = now + delay
-            _cut_lifeline(child.process)
-            code = child.process.returncode
-            self._say(
-                "counterfoil", f"{child.program.name} ended with {code}; again in {delay:g} s"
-            )
+            self._say("counterfoil", f"{name} ended with {code}; again in {delay:g} s")
 
     # -- Output
 

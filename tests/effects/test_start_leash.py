@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from effects.local import supervisor as supervisor_module
 from effects.local.processes import NotStarted, Program, run_to_end, spawn, stop
-from effects.local.supervisor import Supervisor, restart_delay_seconds
+from effects.local.supervisor import GaveUp, Supervisor, restart_delay_seconds
 from tests.support.processes import alive, descendants, still_alive_after
 from tests.support.stack import ROOT
 
@@ -153,6 +154,25 @@ class TestSupervisor:
         assert runs.read_text().count("run") == 3
         assert screen.says("crasher ended with 5; again in 0.5 s")
         assert screen.says("crasher ended with 5; again in 1 s")
+
+    def test_gives_up_on_what_dies_again_and_again_and_stops_the_rest(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(supervisor_module, "DEATHS_IN_A_ROW_MAX", 3)
+        monkeypatch.setattr(supervisor_module, "RESTART_SECONDS_MAX", 0.01)
+        monkeypatch.setattr(supervisor_module, "WATCH_SECONDS", 0.05)
+        screen, others = Screen(), descendants(os.getpid())
+        words = "crasher ended with 5, 3 times in a row"
+        with Supervisor(say=screen) as supervisor:
+            supervisor.start([shell("steady", "sleep 600")])
+            supervisor.start([shell("crasher", "echo the reason; exit 5")])
+            with pytest.raises(GaveUp, match=words):
+                supervisor.run()
+
+        assert screen.lines.count(("crasher", "the reason")) == 3
+        assert screen.says("crasher ended with 5; again in 0.01 s")
+        assert screen.says("steady stopped")
+        assert alive(descendants(os.getpid()) - others) == set()
 
     def test_stops_in_reverse_order(self):
         screen, others = Screen(), descendants(os.getpid())

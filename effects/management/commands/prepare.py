@@ -11,10 +11,13 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    help = "Apply migrations and collect static files, in one process."
+    help = "Run all checks, apply migrations and collect static files, in one process."
+    # They are run below, together with those that ask the database.
+    requires_system_checks = ()
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
+        self.check(databases=["default"])
         call_command("migrate", verbosity=0, interactive=False)
         collect_static_files(Path(settings.STATIC_ROOT))
 

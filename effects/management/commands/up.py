@@ -14,7 +14,7 @@ from effects.environment import read_environment
 from effects.local import stack
 from effects.local.ports import PortTaken
 from effects.local.processes import NotStarted, Program
-from effects.local.supervisor import Stopped, Supervisor
+from effects.local.supervisor import GaveUp, Stopped, Supervisor
 
 PREPARE_SECONDS_MAX = 300
 SEED_SECONDS_MAX = 300
@@ -54,7 +54,7 @@ class Command(BaseCommand):
                     supervisor.run()
         except Stopped:
             pass
-        except (stack.AlreadyRuns, PortTaken, NotStarted) as problem:
+        except (stack.AlreadyRuns, PortTaken, NotStarted, GaveUp) as problem:
             raise CommandError(str(problem)) from None
 
     def bring_up(self, supervisor: Supervisor, plan: stack.Plan, extras: Extras) -> None:
