@@ -42,6 +42,8 @@ class Ability(StrEnum):
     CLOSE_CASE = "close_case"
     EDIT_RULES = "edit_rules"  # which decisions need a second person
     EDIT_TOOLS = "edit_tools"
+    SEE_WEBHOOKS = "see_webhooks"
+    EDIT_WEBHOOKS = "edit_webhooks"
 
 
 ROLE_WORDS: Final = {
@@ -79,6 +81,9 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.CLOSE_CASE: _DECIDERS,
     Ability.EDIT_RULES: frozenset({Role.ADMIN}),
     Ability.EDIT_TOOLS: frozenset({Role.ADMIN}),
+    # Webhooks as they came hold whatever the provider knows of its customers.
+    Ability.SEE_WEBHOOKS: frozenset({Role.ENGINEER, Role.ADMIN}),
+    Ability.EDIT_WEBHOOKS: frozenset({Role.ADMIN}),
 }
 
 
