@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final, LiteralString
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from effects.core.canonical import ArgumentRules
+from effects.core.canonical import ArgumentRules, Refused
 from effects.core.identity import CallFacts, Identities, forwarded_key, identities, marker
 from effects.core.messages import ClaimAnswer, ClaimRequest
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass, Flag, Reason
@@ -24,6 +26,13 @@ SELECT * FROM ledger_claim_v1(
   %s, %s, %s, %s::effects_effect_class, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
   %s, %s, %s, %s, %s, %s)
 """
+CLAIM_BATCH: LiteralString = "SELECT * FROM ledger_claim_batch_v1(%s, %s)"
+BATCH_NAMES: Final = (
+    *("tool", "tool_version", "class", "key", "scope", "turn", "local", "call", "caller", "repeat"),
+    *("business", "arguments_digest", "arguments", "conversation", "turn_index", "position"),
+    *("ordinal", "response_id", "call_id", "weak", "nonce", "repeat_of", "data"),
+)
+"""The claim function's parameters after the workspace, as a batch names them."""
 COLUMNS: Final = (
     "code",
     "claim_id",
@@ -71,6 +80,52 @@ def claim(workspace_id: int, request: ClaimRequest) -> ClaimAnswer:
         if not row["rules_changed"]:
             return _answer(row, request)
         _remembered_rules.cache_clear()
+
+
+def claim_batch(workspace_id: int, requests: Sequence[ClaimRequest]) -> list[ClaimAnswer | Refused]:
+    """Asks for several calls in one statement and one commit; answers in the order asked.
+
+    Each is answered as if asked alone after those before it. One whose arguments or identities
+    cannot be compared is answered with its `canonical.Refused`, and nothing of it is recorded.
+    """
+    answers: dict[int, ClaimAnswer | Refused] = {}
+    while len(answers) < len(requests):
+        asked: dict[int, dict[str, Any]] = {}
+        for place, request in enumerate(requests):
+            if place not in answers:
+                try:
+                    asked[place] = _asked(workspace_id, request)
+                except Refused as refused:
+                    answers[place] = refused
+        told = call(CLAIM_BATCH, (workspace_id, Jsonb(list(asked.values())))) if asked else []
+        for place, answer in zip(asked, told, strict=True):
+            row = dict(zip(COLUMNS, answer, strict=True))
+            if row["rules_changed"]:
+                _remembered_rules.cache_clear()
+            else:
+                answers[place] = _answer(row, requests[place])
+    return [answers[place] for place in range(len(requests))]
+
+
+def _asked(workspace_id: int, request: ClaimRequest) -> dict[str, Any]:
+    """One claim as a member of a batch: the claim function's parameters by name."""
+    tool = _remembered_rules(workspace_id, request.tool)
+    ids = identities(call_facts(workspace_id, request, tool.rules))
+    values = _parameters(workspace_id, request, tool, ids)[1:]
+    return {
+        name: _in_json(value)
+        for name, value in zip(BATCH_NAMES, values, strict=True)
+        if value is not None
+    }
+
+
+def _in_json(value: Any) -> Any:
+    """As PostgreSQL reads it from a JSON text: bytes in hex."""
+    if isinstance(value, bytes):
+        return f"\\x{value.hex()}"
+    if isinstance(value, Jsonb):
+        return value.obj
+    return str(value) if isinstance(value, UUID) else value
 
 
 @lru_cache(maxsize=TOOLS_REMEMBERED_MAX)

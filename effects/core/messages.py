@@ -27,6 +27,7 @@ NAME_CHARACTERS_MAX = 255
 RESULT_BYTES_MAX = 1024 * 1024
 ERROR_CHARACTERS_MAX = 2000
 WAIT_SECONDS_MAX = 60
+CLAIMS_PER_BATCH_MAX = 64
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)]
 
@@ -164,3 +165,23 @@ class Problem(BaseModel):
     detail: str
     code: str
     answer: ClaimAnswer | None = None
+
+
+class ClaimBatch(Message):
+    """Several claim requests, each a `ClaimRequest`. They are read one by one, so that one that is
+    not well formed does not cost the others their answer."""
+
+    claims: tuple[Any, ...]
+
+
+class BatchItem(Message):
+    """One claim's answer in a batch: the answer, or the problem for which nothing was recorded."""
+
+    answer: ClaimAnswer | None = None
+    problem: Problem | None = None
+
+
+class BatchAnswer(Message):
+    """The answers to a batch of claims, in the order asked."""
+
+    answers: tuple[BatchItem, ...]

@@ -13,6 +13,7 @@ FILES = (
     "fold_v1.sql",
     "advance_v1.sql",
     "claim_v1.sql",
+    "claim_batch_v1.sql",
     "report_v1.sql",
     "observe_v1.sql",
     "decide_v1.sql",
