@@ -78,6 +78,7 @@ class Row:
     check_at: datetime | None
     check_number: int
     held_until: datetime | None
+    waiting: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +189,7 @@ class _Placed:
     first: Decimal
     second: Decimal
     held: bool
+    waiting: bool
 
 
 def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Placed]:
@@ -211,6 +213,7 @@ def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Pla
             first=row["first"],
             second=row["second"],
             held=row["held"],
+            waiting=row["waiting"],
         )
         for row in _ask(rows_statement(filters, searched), parameters)
     ]
@@ -300,6 +303,7 @@ def _row(place: _Placed, said: dict[str, Any], card: Card) -> Row:
         check_at=said["check_at"],
         check_number=said["tries"] + 1,
         held_until=said["pending_at"],
+        waiting=place.waiting,
     )
 
 

@@ -22,6 +22,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from effects.core.vocabulary import ClaimState, EffectClass
+from reconcile.news import NO_NEWS_KINDS, NO_NEWS_SIGHTINGS
 from reconcile.search import Search
 
 ROWS_PER_PAGE: Final = 50
@@ -41,6 +42,8 @@ class View(StrEnum):
     CLOSING = "closing"
     UNKEYED = "unkeyed"
     LATE = "late"
+    SNOOZED = "snoozed"
+    WAITING = "waiting"
     HELD = "held"
     RELEASED = "released"
     CLOSED = "closed"
@@ -57,6 +60,8 @@ VIEW_LABELS: Final = {
     View.CLOSING: "Closing soon",
     View.UNKEYED: "Unkeyed writes",
     View.LATE: "Window closed",
+    View.SNOOZED: "Snoozed",
+    View.WAITING: "Waiting for second person",
     View.HELD: "Held",
     View.RELEASED: "Released",
     View.CLOSED: "Closed, unknown",
@@ -193,7 +198,8 @@ _ATTEMPT_TOO_OLD: Final = """(CASE WHEN c.fence = 1 THEN c.granted_at ELSE
     + make_interval(secs => t.attempt_seconds_max) < %(at)s)"""
 
 _USED_UP: Final = """(c.fence >= c.budget AND EXISTS (SELECT FROM ledger_case x
-      WHERE x.claim_id = c.id AND x.code = 'attempts_exhausted'))"""
+      WHERE x.claim_id = c.id AND x.code = 'attempts_exhausted'
+        AND x.seen IS DISTINCT FROM x.closed_seen))"""
 
 CANDIDATES: Final = f"""(c.state IN ('unknown', 'conflicted', 'released', 'closed')
    OR {CLOCK_HAS_WORK}
@@ -211,7 +217,17 @@ LISTED: Final = """SELECT claim_id AS id FROM ledger_due
                         '00000000-0000-0000-0000-000000000000')
       AND state = 'in_flight' {of_workspace}"""
 
-_LISTED_HERE: Final = LISTED.format(of_workspace="AND workspace_id = %(workspace_id)s")
+# A request for a second person may be about a call that is settled: to reopen it, for example.
+_LISTED_HERE: Final = f"""{LISTED.format(of_workspace="AND workspace_id = %(workspace_id)s")}
+  UNION SELECT claim_id FROM reconcile_proposal
+    WHERE workspace_id = %(workspace_id)s AND status = 'open'"""  # noqa: S608 - no word is typed
+# Put off by a person, and nothing learnt since: a look-up without an answer is no news.
+_NO_NEWS_KINDS: Final = ", ".join(f"'{kind}'" for kind in NO_NEWS_KINDS)
+_NO_NEWS_WORDS: Final = ", ".join(f"'{word}'" for word in NO_NEWS_SIGHTINGS)
+_SNOOZED: Final = f"""CASE WHEN z.claim_id IS NULL THEN false ELSE NOT EXISTS (
+      SELECT FROM ledger_event e WHERE e.claim_id = c.id AND e.seq > z.claim_version
+        AND e.kind NOT IN ({_NO_NEWS_KINDS})
+        AND NOT (e.kind = 'sighting' AND e.word IN ({_NO_NEWS_WORDS}))) END"""
 _SETTLED_HERE: Final = """SELECT claim_id AS id FROM ledger_due
     WHERE why IN ('settled', 'person') AND workspace_id = %(workspace_id)s"""
 # Every call there is cannot be sorted by what stands in its arguments while somebody waits.
@@ -231,23 +247,30 @@ seen AS MATERIALIZED (
     c.pending_at, t.name AS tool,
     CASE WHEN {clock_has_work} THEN (ledger_seen_v1(c, %(at)s)).state ELSE c.state END AS state,
     CASE WHEN c.state = 'not_executed' THEN {used_up} ELSE false END AS used_up,
+    w.claim_id IS NOT NULL AS waiting, {snoozed} AS snoozed,
     k.amount, k.currency, k.places, k.customer, k.summary,
     k.claim_id IS NULL OR k.tool_version <> t.version AS unread
   FROM ({listed}) listed
   JOIN ledger_claim c ON c.id = listed.id
   JOIN effects_tool t ON t.id = c.tool_id
   LEFT JOIN reconcile_card k ON k.claim_id = c.id AND k.filled_at <= %(at)s
+  LEFT JOIN reconcile_proposal w ON w.claim_id = c.id AND w.status = 'open'
+    AND w.expires_at > %(at)s
+  LEFT JOIN reconcile_snooze z ON z.claim_id = c.id AND z.ended_at IS NULL AND z.until > %(at)s
   WHERE {candidates}
 )"""
 
 NEEDS_A_PERSON: Final = """(s.state IN ('unknown', 'conflicted', 'in_flight')
     OR s.state = 'not_executed' AND s.used_up)"""
 
+_AWAKE: Final = f"{NEEDS_A_PERSON} AND NOT s.snoozed"
 _VIEWS: Final = {
-    View.OPEN: NEEDS_A_PERSON,
-    View.CLOSING: f"{NEEDS_A_PERSON} AND s.window_until > %(at)s AND s.window_until <= %(soon)s",
-    View.UNKEYED: f"{NEEDS_A_PERSON} AND s.effect_class = 'unkeyed_write'",
-    View.LATE: f"{NEEDS_A_PERSON} AND s.window_until <= %(at)s",
+    View.OPEN: _AWAKE,
+    View.CLOSING: f"{_AWAKE} AND s.window_until > %(at)s AND s.window_until <= %(soon)s",
+    View.UNKEYED: f"{_AWAKE} AND s.effect_class = 'unkeyed_write'",
+    View.LATE: f"{_AWAKE} AND s.window_until <= %(at)s",
+    View.SNOOZED: f"{NEEDS_A_PERSON} AND s.snoozed",
+    View.WAITING: "s.waiting",
     View.HELD: "s.pending_at > %(at)s",
     View.RELEASED: "s.state = 'released'",
     View.CLOSED: "s.state = 'closed'",
@@ -288,9 +311,13 @@ def seen_for(view: View, *, named: str = "false") -> str:
     listed, candidates = {
         View.RESOLVED: (_SETTLED_HERE, _RESOLVED),
         View.ALL: (_NEWEST_HERE.format(named=named), "true"),
-    }.get(view, (_LISTED_HERE, CANDIDATES))
+    }.get(view, (_LISTED_HERE, f"({CANDIDATES} OR w.claim_id IS NOT NULL)"))
     return SEEN.format(
-        listed=listed, clock_has_work=CLOCK_HAS_WORK, used_up=_USED_UP, candidates=candidates
+        listed=listed,
+        clock_has_work=CLOCK_HAS_WORK,
+        used_up=_USED_UP,
+        snoozed=_SNOOZED,
+        candidates=candidates,
     )
 
 
@@ -314,7 +341,8 @@ placed AS (
   SELECT s.*, ({group})::int AS grp, ({first})::numeric AS first, ({second})::numeric AS second
   FROM seen s WHERE {" AND ".join(f"({condition})" for condition in conditions)}
 )
-SELECT p.id, p.state, p.grp, p.first, p.second, coalesce(p.pending_at > %(at)s, false) AS held
+SELECT p.id, p.state, p.grp, p.first, p.second, p.waiting,
+  coalesce(p.pending_at > %(at)s, false) AS held
 FROM placed p {after}
 ORDER BY p.grp, p.first, p.second, p.id LIMIT %(limit)s"""  # noqa: S608 - no word of it is typed
 
@@ -328,8 +356,8 @@ def figures_statement() -> str:
     )
     return f"""WITH {seen_for(View.OPEN)}
 SELECT coalesce(s.currency, '') AS currency, max(s.places) AS places,
-  sum(s.amount) FILTER (WHERE {_VIEWS[View.OPEN]}) AS at_risk,
-  sum(s.amount) FILTER (WHERE {_VIEWS[View.LATE]}) AS at_risk_late,
+  sum(s.amount) FILTER (WHERE {NEEDS_A_PERSON}) AS at_risk,
+  sum(s.amount) FILTER (WHERE {NEEDS_A_PERSON} AND s.window_until <= %(at)s) AS at_risk_late,
   count(*) FILTER (WHERE s.state = 'unknown') AS unknown,
   count(*) FILTER (WHERE s.unread) AS unread,
   min(s.window_until) FILTER (WHERE {_VIEWS[View.CLOSING]}) AS closes_next,

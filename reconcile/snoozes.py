@@ -8,23 +8,16 @@ from uuid import UUID
 
 from django.db import transaction
 
-from effects.core.vocabulary import EventKind, Role, SightingWord
+from effects.core.vocabulary import Role
 from reconcile import queries
 from reconcile.action_rules import snooze_until
 from reconcile.actions import Action, ActionName, action
 from reconcile.models import Snooze
+from reconcile.news import is_news
 from reconcile.queries import Call
 from reconcile.second_person import Team
 
 REASON_CHARACTERS_MAX: Final = 500
-
-# A look-up that got no answer has learnt nothing; what the clock does was known beforehand.
-NO_NEWS_SIGHTINGS: Final = (
-    SightingWord.LOOKUP_FAILED,
-    SightingWord.MISCONFIGURED,
-    SightingWord.RATE_LIMITED,
-)
-NO_NEWS_KINDS: Final = (EventKind.LAPSED, EventKind.SENT, EventKind.DECISION_WITHDRAWN)
 
 
 def snooze(
@@ -63,17 +56,10 @@ def current(call: Call) -> Snooze | None:
     found = Snooze.objects.filter(claim_id=call.claim.pk, ended_at=None, until__gt=call.now)
     kept = found.select_related("snoozed_by").first()
     if kept is None or any(
-        _is_news(event) for event in call.events if event.seq > kept.claim_version
+        is_news(event) for event in call.events if event.seq > kept.claim_version
     ):
         return None
     return kept
-
-
-def _is_news(event: object) -> bool:
-    kind, word = getattr(event, "kind", None), getattr(event, "word", None)
-    return kind not in NO_NEWS_KINDS and not (
-        kind == EventKind.SIGHTING and word in NO_NEWS_SIGHTINGS
-    )
 
 
 def _end(claim_id: UUID, *, user_id: int, now: datetime) -> None:

@@ -23,6 +23,8 @@ TABS: Final = (
     View.OPEN,
     View.CLOSING,
     View.UNKEYED,
+    View.SNOOZED,
+    View.WAITING,
     View.HELD,
     View.RELEASED,
     View.CLOSED,

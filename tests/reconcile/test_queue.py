@@ -136,6 +136,8 @@ def test_each_view_holds_what_its_name_says(halden, charge, gift):
         View.CLOSING: set(),
         View.UNKEYED: {unkeyed},
         View.LATE: set(),
+        View.SNOOZED: set(),
+        View.WAITING: set(),
         View.HELD: {held},
         View.RELEASED: {released},
         View.CLOSED: {closed},
