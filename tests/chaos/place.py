@@ -76,6 +76,11 @@ class Place:
         )
         return self._started(program)
 
+    def psql(self, *arguments: str) -> None:
+        """Run the cluster's own client as the owner of everything."""
+        argv = [str(binaries() / "psql"), "-q", "-v", "ON_ERROR_STOP=1", self.cluster.url]
+        subprocess.run([*argv, *arguments], check=True, capture_output=True, timeout=60)
+
     def a_worker(self, name: str = "worker", *, processes: int = 1) -> Service:
         return self._started(local.worker(self.env, name=name, processes=processes))
 
