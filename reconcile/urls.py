@@ -2,7 +2,17 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from reconcile.pages import aside, call, decision, queue, request, sandbox, second_person, tools
+from reconcile.pages import (
+    aside,
+    call,
+    decision,
+    queue,
+    request,
+    sandbox,
+    second_person,
+    tools,
+    webhooks,
+)
 from reconcile.webhooks import receive
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -32,7 +42,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/<uuid:claim_id>/answer", call.answer, name="call-answer"),
     path("calls/<uuid:claim_id>/note", call.note, name="call-note"),
     path("calls/<uuid:claim_id>/bodies/<int:seq>/<str:name>", call.body, name="call-body"),
+    path("webhooks/", webhooks.webhooks, name="webhooks"),
     path("webhooks/<str:public_id>", receive, name="webhook"),
+    path("webhooks/deliveries/<int:delivery_id>/again", webhooks.again, name="webhook-again"),
+    path("webhooks/deliveries/<int:delivery_id>/body", webhooks.body, name="webhook-body"),
+    path("webhooks/addresses/<int:connection_id>", webhooks.address, name="webhook-address"),
     path("sandbox/", sandbox.sandbox, name="sandbox"),
     path("tools/", tools.tools, name="tools"),
     path("tools/new/", tools.new_tool, name="tool-new"),

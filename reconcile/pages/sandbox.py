@@ -47,7 +47,9 @@ def sandbox(request: DeskRequest) -> HttpResponse:
     if request.workspace.slug != WORKSPACE_SLUG or not folder.exists():
         return render(request, "reconcile/sandbox.html", {"is_here": False})
     board = reading.read_board(request.workspace.pk, folder)
-    return render(request, "reconcile/sandbox.html", _account(board, request.GET.get("show", "")))
+    context = _account(board, request.GET.get("show", ""))
+    context["counters"] = reading.read_counters(folder)
+    return render(request, "reconcile/sandbox.html", context)
 
 
 def _account(board: Sequence[Row], asked_for: str) -> dict[str, Any]:

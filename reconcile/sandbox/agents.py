@@ -31,6 +31,7 @@ REQUEST_SECONDS_MAX: Final = 3.0
 WAITING_FOR_A_PERSON_MAX: Final = 6
 """How many agents may wait for people before no more of such calls are made."""
 DISCOUNT: Final = 500
+FAILS_LATE: Final = "ba_fails_after_paid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Recipe:
     trouble: Trouble = Trouble()  # noqa: RUF009 - it is frozen.
     again: Again = Again.NO
     discount: int = 0
+    bank_account: str = "ba_usual"
     gives_up: bool = False
     needs_a_person: bool = False
 
@@ -51,6 +53,14 @@ def _met(fault: Fault) -> Trouble:
 
 OPENING: Final = (
     Recipe(tool=ToolName.CHARGE_CARD),
+    # Paid out, and it fails after it was paid: late truth, which only a webhook tells in time.
+    Recipe(tool=ToolName.PAY_OUT, bank_account=FAILS_LATE),
+    # The worker dies between send and answer. Its webhook settles the call while the lease still
+    # runs, so before anybody would ask.
+    Recipe(
+        tool=ToolName.CHARGE_CARD,
+        trouble=Trouble(mishap=Mishap.KILLED_AFTER_SEND, fault=Fault.DELAY),
+    ),
     # Settled by a look-up: it happened.
     Recipe(tool=ToolName.CHARGE_CARD, trouble=_met(Fault.DROP_AFTER_COMMIT)),
     Recipe(tool=ToolName.SEND_TRANSFER, trouble=_met(Fault.CUT_MID_BODY)),
@@ -66,10 +76,6 @@ OPENING: Final = (
         needs_a_person=True,
     ),
     Recipe(tool=ToolName.REFUND_PAYMENT, trouble=_met(Fault.ERROR_500), needs_a_person=True),
-    Recipe(
-        tool=ToolName.CHARGE_CARD,
-        trouble=Trouble(mishap=Mishap.KILLED_AFTER_SEND, fault=Fault.DELAY),
-    ),
     Recipe(tool=ToolName.CHARGE_CARD, trouble=Trouble(mishap=Mishap.KILLED_BEFORE_SEND)),
     Recipe(tool=ToolName.REFUND_PAYMENT, trouble=Trouble(mishap=Mishap.FROZEN_BEFORE_SEND)),
     Recipe(tool=ToolName.CHARGE_CARD, trouble=_met(Fault.DROP_AFTER_COMMIT), again=Again.REISSUED),
@@ -133,6 +139,7 @@ def _operation(number: int, run: str, recipe: Recipe, *, amount: int) -> Operati
         trouble=recipe.trouble,
         again=recipe.again,
         discount=recipe.discount,
+        bank_account=recipe.bank_account,
         gives_up=recipe.gives_up,
     )
 

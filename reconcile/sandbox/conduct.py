@@ -149,6 +149,8 @@ def arguments(operation: Operation, payments: Mapping[str, str]) -> dict[str, An
             return {**money, **customer, "payment": payments[operation.order]}
         case ToolName.SEND_TRANSFER:
             return {**money, "supplier": f"Supplier {operation.conversation}"}
+        case ToolName.PAY_OUT:
+            return {**money, "bank_account": operation.bank_account}
         case ToolName.SEND_LETTER:
             return {"order": operation.order, **customer, "subject": "About your order"}
 

@@ -85,6 +85,18 @@ class Hands:
         permit.check()
         return service.create(params, options=_options(permit, headers))  # type: ignore[arg-type] # built above
 
+    def _pay_out(self, permit: Permit, headers: dict[str, str]) -> Any:
+        asked = self._job.arguments
+        params = {
+            "amount": asked["amount"],
+            "currency": asked["currency"],
+            "destination": asked["bank_account"],
+            "metadata": self._metadata(permit),
+        }
+        service = self._stripe().v1.payouts
+        permit.check()
+        return service.create(params, options=_options(permit, headers))  # type: ignore[arg-type] # built above
+
     def _send_transfer(self, permit: Permit, headers: dict[str, str]) -> Any:
         asked = self._job.arguments
         body = {
@@ -142,4 +154,5 @@ _ACTS: Final = {
     ToolName.REFUND_PAYMENT: Hands._refund_payment,  # noqa: SLF001 - its own table.
     ToolName.SEND_TRANSFER: Hands._send_transfer,  # noqa: SLF001 - its own table.
     ToolName.SEND_LETTER: Hands._send_letter,  # noqa: SLF001 - its own table.
+    ToolName.PAY_OUT: Hands._pay_out,  # noqa: SLF001 - its own table.
 }

@@ -12,6 +12,7 @@ from django.db import connection
 from effects.core.vocabulary import ClaimState, EffectClass
 from ledger import queries
 from reconcile.judge import Meaning
+from reconcile.sandbox.provider.counters import COUNTERS_NAME
 from reconcile.sandbox.scoreboard import ClaimWord, Row, rows
 
 PROVIDER_FOLDER: Final = "sandbox"
@@ -55,6 +56,30 @@ def read_truth(folder: Path) -> list[dict[str, Any]]:
             lines = path.read_bytes().rpartition(b"\n")[0].splitlines()
             effects += [json.loads(line) for line in lines]
     return effects
+
+
+def read_counters(folder: Path) -> dict[str, Any]:
+    """The provider's own figures; empty where it never ran."""
+    try:
+        read: Any = json.loads((folder / COUNTERS_NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def counter_lines(counters: Mapping[str, Any]) -> list[str]:
+    """The same for people, one sentence each."""
+    if not counters:
+        return []
+    hooks = counters["webhooks"]
+    figures = ", ".join(f"{count} {words}" for words, count in hooks.items())
+    lines = [f"webhooks: {figures}"]
+    lines += [
+        f"reads of {one['scope']} in 30 days: {one['reads']} of {one['allowed']} allowed "
+        f"({one['transactions']} transactions)"
+        for one in counters["reads"]
+    ]
+    return [*lines, f"search is {counters['search_lag_seconds']:g} s late"]
 
 
 def read_claims(workspace_id: int) -> list[ClaimWord]:

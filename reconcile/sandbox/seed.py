@@ -15,10 +15,13 @@ from effects.core.vocabulary import Role, TokenScope
 from effects.models import Connection, Membership, Tool, Workspace
 from effects.tools import save_tool
 from ledger import auth, queries
+from reconcile.models import WebhookAddress
 from reconcile.sandbox.tools import (
     CONNECTION_OF,
     PLAIN_SECRET_NAME,
+    STRIPE_CONNECTION,
     STRIPE_SECRET_NAME,
+    WEBHOOK_SECRET_NAME,
     Bounds,
     ToolName,
     tool_fields,
@@ -30,6 +33,7 @@ TOKEN_NAME: Final = "Sandbox agents"  # noqa: S105 - what people call it.
 TOKEN_FILE: Final = "sandbox-agents.token"  # noqa: S105 - the file's name.
 LOGINS_FILE: Final = "demo-logins.txt"
 PASSWORD_BYTES: Final = 9
+PUBLIC_ID_BYTES: Final = 24
 
 
 @dataclass(slots=True)
@@ -61,6 +65,7 @@ def seed(
     passwords = _people(workspace, folder / LOGINS_FILE, roles)
     admin = User.objects.get(memberships__workspace=workspace, memberships__role=Role.ADMIN)
     connections = _connections(workspace, provider_url)
+    _webhook_address(connections[STRIPE_CONNECTION])
     for name in ToolName:
         _tool(workspace, name, bounds, connections.get(CONNECTION_OF.get(name, "")), admin)
     token_path = _token(workspace, folder / TOKEN_FILE, admin)
@@ -93,7 +98,7 @@ def _read_logins(path: Path) -> dict[str, str]:
 
 def _connections(workspace: Workspace, provider_url: str) -> dict[str, Connection]:
     wanted = {
-        "Sandbox Stripe": {
+        STRIPE_CONNECTION: {
             "kind": Connection.Kind.STRIPE,
             "account": "acct_halden",
             "secret_name": STRIPE_SECRET_NAME,
@@ -106,6 +111,17 @@ def _connections(workspace: Workspace, provider_url: str) -> dict[str, Connectio
         )[0]
         for name, fields in wanted.items()
     }
+
+
+def _webhook_address(connection: Connection) -> None:
+    """Where the sandbox's provider sends its webhooks; whoever starts both sides tells it."""
+    WebhookAddress.objects.get_or_create(
+        connection=connection,
+        defaults={
+            "public_id": secrets.token_urlsafe(PUBLIC_ID_BYTES),
+            "secret_name": WEBHOOK_SECRET_NAME,
+        },
+    )
 
 
 def _tool(

@@ -75,7 +75,8 @@ class Trouble:
 class Operation:
     """One tool call that is meant once. `amount` is in the currency's smallest unit.
 
-    `discount` is what the tool takes off by itself. `gives_up`: the agent does not call again, even
+    `discount` is what the tool takes off by itself. `bank_account` is where a payout goes: some
+    accounts let it fail after it was paid. `gives_up`: the agent does not call again, even
     where that is proven to be safe.
     """
 
@@ -88,6 +89,7 @@ class Operation:
     again: Again = Again.NO
     discount: int = 0
     gives_up: bool = False
+    bank_account: str = "ba_usual"
 
 
 def storm(conversations: int, seed: int) -> tuple[Operation, ...]:

@@ -30,7 +30,7 @@ from effects.local.service import Service
 from effects.local.valkey import LocalValkey
 from effects.postgres_url import database_settings
 from ledger import append
-from reconcile import tasks
+from reconcile import tasks, webhook_apply
 from reconcile.sandbox.tools import (
     PLAIN_SECRET_NAME,
     PLAIN_TOKEN,
@@ -261,6 +261,10 @@ def _find(over: threading.Event) -> None:
             append.sweep(SWEPT_MAX)
             for due in append.take_due_lookups(LOOKUPS_MAX, tasks.LEASE_SECONDS):
                 tasks.look(due.workspace_id, str(due.claim_id))
+            for delivery_id in webhook_apply.due(LOOKUPS_MAX):
+                webhook_apply.apply(delivery_id)
+            for delivery_id in webhook_apply.take_reads(LOOKUPS_MAX, tasks.LEASE_SECONDS):
+                webhook_apply.read_afresh(delivery_id)
     finally:
         connections.close_all()
 

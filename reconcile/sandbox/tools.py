@@ -1,4 +1,4 @@
-"""The four tools of the sandbox's shop, as an admin would register them."""
+"""The five tools of the sandbox's shop, as an admin would register them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ PLAIN_TOKEN: Final = f"plain_{ACCOUNT}"
 
 STRIPE_SECRET_NAME: Final = "COUNTERFOIL_SANDBOX_STRIPE_KEY"  # noqa: S105 - a variable's name.
 PLAIN_SECRET_NAME: Final = "COUNTERFOIL_SANDBOX_PLAIN_TOKEN"  # noqa: S105 - a variable's name.
+WEBHOOK_SECRET_NAME: Final = "COUNTERFOIL_SANDBOX_WEBHOOK_SECRET"  # noqa: S105 - a variable's name.
+STRIPE_CONNECTION: Final = "Sandbox Stripe"
 
 
 class ToolName(StrEnum):
@@ -31,10 +33,11 @@ class ToolName(StrEnum):
     REFUND_PAYMENT = "refund_payment"
     SEND_TRANSFER = "send_transfer"
     SEND_LETTER = "send_letter"
+    PAY_OUT = "pay_out"
 
     @property
     def effect_class(self) -> EffectClass:
-        keyed = {ToolName.CHARGE_CARD, ToolName.REFUND_PAYMENT}
+        keyed = {ToolName.CHARGE_CARD, ToolName.REFUND_PAYMENT, ToolName.PAY_OUT}
         return EffectClass.KEYED_WRITE if self in keyed else EffectClass.UNKEYED_WRITE
 
 
@@ -74,8 +77,9 @@ STORM_BOUNDS: Final = Bounds(
 )
 
 CONNECTION_OF: Final = {
-    ToolName.CHARGE_CARD: "Sandbox Stripe",
-    ToolName.REFUND_PAYMENT: "Sandbox Stripe",
+    ToolName.CHARGE_CARD: STRIPE_CONNECTION,
+    ToolName.REFUND_PAYMENT: STRIPE_CONNECTION,
+    ToolName.PAY_OUT: STRIPE_CONNECTION,
     ToolName.SEND_TRANSFER: "Sandbox bank",
 }
 
@@ -156,9 +160,25 @@ def _send_letter(bounds: Bounds) -> dict[str, Any]:
     }
 
 
+def _pay_out(bounds: Bounds) -> dict[str, Any]:
+    return {
+        "note": "Pays the till's takings to the bank. A payout that was paid can still fail, for "
+        f"days: such late truth is shown on the call. {bounds.note}",
+        "contract": "stripe.v1",
+        "window_seconds": bounds.charge_window_seconds,
+        "lookup_kind": "stripe.payouts",
+        "lookup": {"marker_in_every_request": True},
+        "summary": "Pay {amount} out to {bank_account} for order {order}",
+        "amount_field": "amount",
+        "currency_field": "currency",
+        "customer_field": "bank_account",
+    }
+
+
 _OWN_FIELDS: Final = {
     ToolName.CHARGE_CARD: _charge_card,
     ToolName.REFUND_PAYMENT: _refund_payment,
     ToolName.SEND_TRANSFER: _send_transfer,
     ToolName.SEND_LETTER: _send_letter,
+    ToolName.PAY_OUT: _pay_out,
 }

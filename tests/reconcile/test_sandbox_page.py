@@ -114,3 +114,20 @@ def test_where_there_is_no_sandbox_the_page_says_how_to_get_one(
 ) -> None:
     settings.COUNTERFOIL_VAR = tmp_path
     assert "make demo" in support.get("/sandbox/").content.decode()
+
+
+def test_the_page_counts_webhooks_and_reads_as_the_provider_does(
+    workspace: Workspace, support: Client, tmp_path: Path, settings: Any
+) -> None:
+    settings.COUNTERFOIL_VAR = tmp_path
+    with Provider(tmp_path / "sandbox") as provider:
+        customer = Customer(provider.url)
+        customer.pay("k1")
+        customer.stripe.v1.payment_intents.list()
+        customer.close()
+
+    page = support.get("/sandbox/").content.decode()
+
+    assert "acct_halden/test" in page
+    assert '<b class="strong">1</b> of 10000' in page
+    assert 'Webhooks: <b class="strong">0</b> sent' in page

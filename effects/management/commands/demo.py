@@ -12,6 +12,7 @@ from effects.management.commands import up
 SANDBOX_SECRETS = {
     "COUNTERFOIL_SANDBOX_STRIPE_KEY": "rk_test_halden",
     "COUNTERFOIL_SANDBOX_PLAIN_TOKEN": "plain_halden",
+    "COUNTERFOIL_SANDBOX_WEBHOOK_SECRET": "whsec_halden",
 }
 
 

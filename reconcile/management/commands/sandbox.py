@@ -22,6 +22,7 @@ from reconcile.sandbox.havoc import Havoc
 from reconcile.sandbox.provider import __main__ as provider
 from reconcile.sandbox.seed import TOKEN_FILE, WORKSPACE_SLUG, seed
 from reconcile.sandbox.tools import DEMO_BOUNDS
+from reconcile.sandbox.wiring import connect_webhooks
 
 KILLED_IN_CHAOS: Final = 3
 
@@ -74,6 +75,11 @@ class Command(BaseCommand):
             raise CommandError(f"There is no token at {path}. Run `manage.py sandbox seed` first.")
         # What the agents print is what is worth reading; their libraries are quiet.
         logging.getLogger().setLevel(logging.WARNING)
+        try:
+            connect_webhooks(_provider_url())
+        except OSError as error:
+            # Look-ups find out all the same, only later.
+            self.stderr.write(f"The provider was not told where its webhooks go: {error}")
         agents.work(
             _provider_url(),
             settings.COUNTERFOIL_API_URL,
@@ -87,10 +93,13 @@ class Command(BaseCommand):
             raise CommandError("There is no demo workspace. Run `manage.py sandbox seed` first.")
         board = reading.read_board(workspace.pk, folder / reading.PROVIDER_FOLDER)
         figures = scoreboard.summary(board)
+        provider_says = reading.read_counters(folder / reading.PROVIDER_FOLDER)
         if as_json:
-            self.stdout.write(json.dumps(figures))
+            self.stdout.write(json.dumps({**figures, "provider": provider_says}))
         else:
             self._write_board(board, figures)
+            for line in reading.counter_lines(provider_says):
+                self.stdout.write(line)
         if figures["disagreements"]:
             sys.exit(1)
 
