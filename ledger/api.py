@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Final, override
+from typing import TYPE_CHECKING, Annotated, Final
 from uuid import UUID
 
 import ninja.errors
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI, Query
-from ninja.security import HttpBearer
 
 from effects.core.messages import (
     WAIT_SECONDS_MAX,
@@ -30,14 +29,13 @@ from effects.core.messages import (
     Settle,
     Unknown,
 )
-from effects.core.problems import ScopeMissing, TokenRefused
 from effects.core.vocabulary import ClaimState, Outcome, TokenScope
-from ledger import append, auth, claiming, queries
+from ledger import api_batch, api_ingest, append, claiming, queries
+from ledger.bearer import BearerToken, workspace_of
 from ledger.openapi import ANSWERS, CLAIM_ANSWERS, reads
 from ledger.reading import read_claim, read_report
 from ledger.references import as_claim_id, not_found
 from ledger.refusals import (
-    TokenMissing,
     answer_response,
     answered,
     input_invalid,
@@ -53,35 +51,6 @@ RETRY_AFTER_BUSY_SECONDS: Final = 5
 UNSETTLED: Final = frozenset({ClaimState.IN_FLIGHT, ClaimState.UNKNOWN})
 """States in which an agent can only wait. A released claim is not among them: it waits for the
 agent, who may claim it again."""
-
-
-class BearerToken(HttpBearer):
-    """Asks for a token with one of `scopes`; the endpoint finds its bearer in `request.auth`."""
-
-    def __init__(self, *scopes: TokenScope) -> None:
-        super().__init__()
-        self.scopes = scopes
-
-    @override
-    def __call__(self, request: HttpRequest) -> auth.Bearer:
-        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            raise TokenMissing
-        return self.authenticate(request, text.strip())
-
-    @override
-    def authenticate(self, request: HttpRequest, token: str) -> auth.Bearer:
-        try:
-            return auth.bearer(token, *self.scopes)
-        except auth.TokenRefused:
-            raise TokenRefused from None
-        except auth.ScopeMissing as missing:
-            wanted = " or ".join(missing.scopes)
-            raise ScopeMissing(
-                f"The token {missing.bearer.name} may not do this: it was not issued for {wanted}. "
-                "Ask an admin for a token that is.",
-                scopes=[str(scope) for scope in missing.scopes],
-            ) from None
 
 
 MAY_CLAIM: Final = BearerToken(TokenScope.CLAIM)
@@ -112,20 +81,20 @@ def claim(request: HttpRequest) -> HttpResponse:
     `granted` and `granted_again` permit one send, within `send_within_seconds`, with the `key` and
     the `marker` of the answer. Every other code permits none.
     """
-    return answered(claiming.claim(_workspace_id(request), read_claim(request)))
+    return answered(claiming.claim(workspace_of(request), read_claim(request)))
 
 
 @api.get("claims", auth=MAY_READ, response=ANSWERS)
 def claim_with_key(request: HttpRequest, key: str) -> HttpResponse:
     """What became of a claim, asked by any key, also one that an address cannot hold."""
-    return _told(queries.claim_by_key(_workspace_id(request), key))
+    return _told(queries.claim_by_key(workspace_of(request), key))
 
 
 @api.post("claims/{claim_id}/sent", auth=MAY_CLAIM, openapi_extra=reads(Sent), response={204: None})
 def sent(request: HttpRequest, claim_id: str) -> HttpResponse:
     """Say that the request is about to leave. It dates the send; its absence proves nothing."""
     report = read_report(request, Sent)
-    append.sent(_workspace_id(request), _id(claim_id), report.fence)
+    append.sent(workspace_of(request), _id(claim_id), report.fence)
     return HttpResponse(status=HTTPStatus.NO_CONTENT)
 
 
@@ -139,7 +108,7 @@ def heartbeat(request: HttpRequest, claim_id: str) -> HttpResponse:
     """Extend the lease of a running attempt. `stop`: the attempt is no longer the one that counts;
     it must not send, and if it has sent it reports what it knows."""
     report = read_report(request, Heartbeat)
-    word = append.heartbeat(_workspace_id(request), _id(claim_id), report.fence)
+    word = append.heartbeat(workspace_of(request), _id(claim_id), report.fence)
     return HttpResponse(word.model_dump_json(), content_type="application/json")
 
 
@@ -178,7 +147,7 @@ def wait(
     News are: it is neither in flight nor unknown, a decision took effect, or, where `version` is
     given, the claim has another version. `version` is the number in an earlier answer's `ETag`.
     """
-    workspace_id = _workspace_id(request)
+    workspace_id = workspace_of(request)
     until = time.monotonic() + min(seconds, WAIT_SECONDS_MAX)
     found = queries.claim_by_key(workspace_id, reference)
     first = told = queries.status(found, now=(now := queries.clock()))
@@ -198,7 +167,7 @@ def wait(
 def claim_status(request: HttpRequest, reference: str) -> HttpResponse:
     """What became of a claim, asked by its id, its marker, the key that was forwarded to the
     provider (with or without its generation), or the key that the caller brought."""
-    return _told(queries.claim_by_key(_workspace_id(request), reference))
+    return _told(queries.claim_by_key(workspace_of(request), reference))
 
 
 def give_connection_back() -> None:
@@ -219,7 +188,7 @@ def _is_news(told: ClaimAnswer, first: ClaimAnswer, version: int, seen: int | No
 def _reported(
     request: HttpRequest, claim_id: str, outcome: Outcome, report: Settle
 ) -> HttpResponse:
-    workspace_id, known_id = _workspace_id(request), _id(claim_id)
+    workspace_id, known_id = workspace_of(request), _id(claim_id)
     append.report(workspace_id, known_id, outcome, report)
     return _told(queries.claim(workspace_id, known_id))
 
@@ -234,14 +203,12 @@ def _with_version(response: HttpResponse, version: int) -> HttpResponse:
     return response
 
 
-def _workspace_id(request: HttpRequest) -> int:
-    bearer = request.auth  # type: ignore[attr-defined]  # ninja puts it there
-    assert isinstance(bearer, auth.Bearer)
-    return bearer.workspace_id
-
-
 def _id(text: str) -> UUID:
     claim_id = as_claim_id(text)
     if claim_id is None:
         raise not_found(text)
     return claim_id
+
+
+api.add_router("", api_batch.router)
+api.add_router("", api_ingest.router)

@@ -74,6 +74,9 @@ class IngestItem(models.Model):
         indexes = [
             models.Index(name="item_list", fields=["workspace", "state", "id"]),
             models.Index(
+                name="item_retry", fields=["id"], condition=Q(state__in=["received", "failed"])
+            ),
+            models.Index(
                 name="item_waits", fields=["waits_for"], condition=Q(waits_for__isnull=False)
             ),
         ]
@@ -174,8 +177,8 @@ class Stream(models.Model):
 
 
 class Call(models.Model):
-    """One tool call that a stream announced. `complete`: its arguments ended; only then has it a
-    `turn` identity, by which its claim is found. The arguments themselves stay in their item."""
+    """One tool call that a stream announced. `complete`: its arguments ended. The arguments
+    themselves stay in their item."""
 
     workspace = models.ForeignKey(
         Workspace, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False
@@ -190,7 +193,6 @@ class Call(models.Model):
     complete = models.BooleanField()
     arguments_bytes = models.IntegerField()
     arguments_digest = models.BinaryField()
-    turn = models.BinaryField(null=True)
     said_at = models.DateTimeField(null=True)
     at = models.DateTimeField()
     item = models.ForeignKey(

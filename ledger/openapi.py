@@ -17,8 +17,12 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from effects.core.events import EVENT_TYPES, IngestAnswer, ItemAnswer, StreamCursor
 from effects.core.messages import (
+    BatchAnswer,
+    BatchItem,
     ClaimAnswer,
+    ClaimBatch,
     ClaimRequest,
     Complete,
     Fail,
@@ -40,8 +44,14 @@ REFERENCE: Final = "#/components/schemas/{model}"
 ANSWERS: Final[dict[int, type[BaseModel]]] = {200: ClaimAnswer}
 CLAIM_ANSWERS: Final[dict[int, type[BaseModel]]] = {201: ClaimAnswer, 200: ClaimAnswer}
 
-_READ: Final = (ClaimRequest, Complete, Fail, Heartbeat, Sent, Unknown)
-_WRITTEN: Final = (ClaimAnswer, HeartbeatAnswer, Problem)
+_READ: Final[tuple[type[BaseModel], ...]] = (
+    *(ClaimRequest, ClaimBatch, Complete, Fail, Heartbeat, Sent, Unknown),
+    *EVENT_TYPES.values(),
+)
+_WRITTEN: Final = (
+    *(ClaimAnswer, HeartbeatAnswer, Problem, BatchAnswer, BatchItem),
+    *(IngestAnswer, ItemAnswer, StreamCursor),
+)
 _NOT_OF_THE_API: Final = frozenset({"stale", "not_offered", "ledger_behind"})
 
 

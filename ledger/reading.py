@@ -11,13 +11,15 @@ from typing import Any, Final
 
 from django.http import HttpRequest
 
-from effects.core.messages import RESULT_BYTES_MAX, ClaimRequest, Complete, Message
+from effects.core.messages import RESULT_BYTES_MAX, ClaimBatch, ClaimRequest, Complete, Message
 from effects.core.problems import LimitExceeded
 from ledger.refusals import InputInvalid, LengthRequired, MediaTypeUnsupported, input_invalid
 
 CLAIM_BODY_BYTES_MAX: Final = 1024 * 1024
 """Longest claim request. The longest arguments, written with an escape for every character that
 allows one, fit in."""
+BATCH_BODY_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Longest batch of claim requests."""
 REPORT_BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 """Longest report. The longest result fits in, escaped."""
 
@@ -35,7 +37,18 @@ def read_claim(request: HttpRequest) -> ClaimRequest:
     `InputInvalid`, and pydantic's ValidationError, which is answered as `InputInvalid`.
     """
     body = _body(request, limit="CLAIM_BODY_BYTES_MAX", bytes_max=CLAIM_BODY_BYTES_MAX)
-    claim = ClaimRequest.model_validate_json(body)
+    return check_claim(ClaimRequest.model_validate_json(body))
+
+
+def read_batch(request: HttpRequest) -> tuple[Any, ...]:
+    """The claim requests in the body, not yet looked at. Raises as `read_claim` does, with
+    ``BATCH_BODY_BYTES_MAX``."""
+    body = _body(request, limit="BATCH_BODY_BYTES_MAX", bytes_max=BATCH_BODY_BYTES_MAX)
+    return ClaimBatch.model_validate_json(body).claims
+
+
+def check_claim(claim: ClaimRequest) -> ClaimRequest:
+    """The claim, if everything in it can be stored. Raises `InputInvalid`."""
     # The identities' own fields are checked, with better words, where the identities are made.
     if claim.worker is not None and "\x00" in claim.worker:
         says = "it holds U+0000, which the ledger cannot store"
@@ -56,12 +69,12 @@ def read_report[M: Message](request: HttpRequest, model: type[M]) -> M:
         for name, text in report
         if isinstance(text, str) and "\x00" in text
     }
-    if isinstance(report, Complete) and not _storable(report.result):
+    if isinstance(report, Complete) and not storable_result(report.result):
         changes |= {"result": None, "result_stored": False}
     return report.model_copy(update=changes) if changes else report
 
 
-def _storable(result: str | None) -> bool:
+def storable_result(result: str | None) -> bool:
     if result is None:
         return True
     # Four bytes is the most that one character needs, so most texts need no encoding to be judged.

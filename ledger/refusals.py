@@ -89,6 +89,20 @@ class MediaTypeUnsupported(BadRequest):
     code, status = "media_type_unsupported", 415
 
 
+class IngestMediaUnsupported(BadRequest):
+    """The body is of no kind that the ledger takes apart. Send JSON (one item or an array), NDJSON,
+    or CloudEvents as `application/cloudevents+json` or `application/cloudevents-batch+json`."""
+
+    code, status = "ingest_media_unsupported", 415
+
+
+class BodyUnreadable(BadRequest):
+    """The body cannot be taken apart into items. It is kept as it came, and nothing of it was
+    applied; send it again, whole."""
+
+    code, status = "body_unreadable", 400
+
+
 class LengthRequired(BadRequest):
     """The body comes without its length. Send the header `Content-Length`."""
 
@@ -119,6 +133,8 @@ OWN_KINDS: Final[tuple[type[LedgerProblem], ...]] = (
     TokenMissing,
     InputInvalid,
     MediaTypeUnsupported,
+    IngestMediaUnsupported,
+    BodyUnreadable,
     LengthRequired,
     NoSuchEndpoint,
     MethodNotAllowed,

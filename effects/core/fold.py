@@ -204,7 +204,8 @@ class _Folding:
     @property
     def _key_is_burnt(self) -> bool:
         """The provider has stored a refusal under this key: it stays so, even after a reopening."""
-        generation = self.generation_of[self.newest]
+        # An attempt from a ledger kept elsewhere has a key of its own, a negative generation here.
+        generation = max([1, *self.generation_of.values()])
         return any(
             e.word == Outcome.REFUSED_STORED and e.generation == generation
             for e in self._of(EventKind.REPORTED)

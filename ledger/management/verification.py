@@ -93,7 +93,8 @@ def compare(claim: Claim, events: list[LoggedEvent]) -> Iterator[Difference]:
         "open_truth": (claim.open_truth, bool(folded.open_attempts)),
         "version": (claim.version, max(event.seq for event in events)),
         "fence": (claim.fence, newest.fence),
-        "generation": (claim.generation, newest.generation),
+        # An attempt from a ledger kept elsewhere has a key of its own: a negative generation.
+        "generation": (claim.generation, max([1, *(event.generation for event in granted)])),
         "completed_at is set": (
             claim.completed_at is not None,
             folded.state is ClaimState.COMPLETED,
@@ -130,7 +131,8 @@ ATTEMPTS_WITHIN_BUDGET: Final = """
 SELECT c.id, format('%s attempts; the budget with its releases is %s', e.many, c.budget)
   FROM ledger_claim c
   JOIN LATERAL (SELECT count(*) AS many FROM ledger_event
-                 WHERE claim_id = c.id AND kind = 'granted') e ON true
+                 WHERE claim_id = c.id AND kind = 'granted'
+                   AND data->'ungranted' IS NULL) e ON true
  WHERE e.many > c.budget
 """
 
@@ -147,6 +149,16 @@ SELECT c.id, format('%s different provider objects were reported, and the claim 
  WHERE e.objects > 1 AND c.state <> 'conflicted'
    AND NOT EXISTS (SELECT FROM ledger_event
                     WHERE claim_id = c.id AND kind = 'decided' AND word = 'settle')
+"""
+
+OTHER_CONTENT_IS_A_CONFLICT: Final = """
+SELECT format('item %s', i.id), format('its id %s of %s holds other content: it is %s',
+                                       i.event_id, i.source, i.state)
+  FROM ledger_ingestitem i
+  LEFT JOIN ledger_ingestitem f ON f.id = i.conflicts_with
+ WHERE NOT i.holds_id AND i.state <> 'unreadable'
+   AND (i.state <> 'conflict' OR f.id IS NULL OR f.digest = i.digest
+        OR (f.source, f.event_id, f.holds_id) IS DISTINCT FROM (i.source, i.event_id, true))
 """
 
 UNGUARDED_TABLES: Final = """
@@ -298,7 +310,7 @@ def checks(*, clock_may_move: bool) -> tuple[Check, ...]:
         ),
         Check(
             id="I5",
-            sentence="A claim has no more attempts than its budget and the releases taken up.",
+            sentence="A claim was granted no more often than its budget and the releases taken up.",
             find=rows_of(ATTEMPTS_WITHIN_BUDGET),
         ),
         Check(
@@ -310,6 +322,11 @@ def checks(*, clock_may_move: bool) -> tuple[Check, ...]:
             id="I10",
             sentence="The row of every claim is the fold of its events.",
             find=refolded,
+        ),
+        Check(
+            id="I13",
+            sentence="One id of one source is one content; any other is kept as a conflict.",
+            find=rows_of(OTHER_CONTENT_IS_A_CONFLICT),
         ),
         Check(
             id="I12",

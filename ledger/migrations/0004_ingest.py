@@ -190,7 +190,6 @@ class Migration(migrations.Migration):
                 ("complete", models.BooleanField()),
                 ("arguments_bytes", models.IntegerField()),
                 ("arguments_digest", models.BinaryField()),
-                ("turn", models.BinaryField(null=True)),
                 ("said_at", models.DateTimeField(null=True)),
                 ("at", models.DateTimeField()),
                 (
@@ -241,6 +240,14 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="stream_terminal",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="ingestitem",
+            index=models.Index(
+                condition=models.Q(("state__in", ["received", "failed"])),
+                fields=["id"],
+                name="item_retry",
             ),
         ),
         migrations.AddIndex(

@@ -129,7 +129,7 @@ begin
      counts, conditional, decision_id, data)
   values
     (c.id, c.version, p_at, p_kind, p_word, spoken_of,
-     case when spoken_of = c.fence then c.generation else
+     case when p_kind = 'granted' then c.generation else
        (select e.generation from ledger_event e
         where e.claim_id = c.id and e.kind = 'granted' and e.fence = spoken_of) end,
      p_object, p_objects, p_replayed, p_marker, p_counts, p_conditional, p_decision, p_data);

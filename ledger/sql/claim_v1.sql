@@ -469,7 +469,9 @@ begin
     when p_code = 'in_flight' then c.lease_until - p_now
     when c.pending_at is not null then c.pending_at - p_now end;
   if p_code in ('granted', 'granted_again') then
-    a.key := c.key || '-' || c.generation;
+    -- A key that a ledger kept elsewhere has sent is what the provider knows this operation by.
+    a.key := case when c.generation = 1 then coalesce(c.sent_key, c.key || '-1')
+      else c.key || '-' || c.generation end;
   elsif p_code = 'replayed' then
     a.object := c.object;
     a.result_stored := c.result_stored;

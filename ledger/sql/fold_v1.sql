@@ -30,8 +30,9 @@ declare
   proven boolean;
   disproven boolean;
 begin
-  select e.fence, e.generation into newest, newest_generation
-    from unnest(facts) e where e.kind = 'granted' order by e.fence desc limit 1;
+  -- An attempt from a ledger kept elsewhere has a key of its own, a negative generation here.
+  select max(e.fence), greatest(max(e.generation), 1) into newest, newest_generation
+    from unnest(facts) e where e.kind = 'granted';
   select e.* into last from unnest(facts) e where e.kind = 'decided' order by e.seq desc limit 1;
 
   select coalesce(max(e.seq) filter (where e.kind = 'decided' and e.word = 'reopen'), 0),

@@ -18,6 +18,7 @@ from ledger.waiting import WAITERS_MAX
 
 ENDPOINTS = {
     ("post", "/api/v1/claims"),
+    ("post", "/api/v1/claims:batch"),
     ("get", "/api/v1/claims"),
     ("get", "/api/v1/claims/{reference}"),
     ("get", "/api/v1/claims/{reference}/wait"),
@@ -26,6 +27,8 @@ ENDPOINTS = {
     ("post", "/api/v1/claims/{claim_id}/complete"),
     ("post", "/api/v1/claims/{claim_id}/fail"),
     ("post", "/api/v1/claims/{claim_id}/unknown"),
+    ("post", "/api/v1/events"),
+    ("post", "/api/v1/streams"),
 }
 
 
