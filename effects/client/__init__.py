@@ -28,6 +28,7 @@ from effects.client.ledger import Ledger, NotGranted
 from effects.client.spool import Delivered, Spool, SpoolFull
 from effects.client.transport import Transport
 from effects.client.transport_http import HttpTransport, Timeouts
+from effects.client.turn import Turn, TurnCall
 from effects.client.version import VERSION
 from effects.core.failures import Contract, NotSent, SendTooLate
 from effects.core.problems import (
@@ -71,5 +72,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "Transport",
+    "Turn",
+    "TurnCall",
     "effect",
 ]

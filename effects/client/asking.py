@@ -8,11 +8,13 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from effects.client.results import ObjectFrom
+from effects.core.failures import Contract
 from effects.core.messages import ClaimRequest
 from effects.core.problems import BadRequest
 from effects.core.vocabulary import EffectClass
 
-__all__ = ["Patience", "ToolCall", "claim_request"]
+__all__ = ["Asked", "Patience", "ToolCall", "claim_request"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +51,27 @@ class Patience:
     """How often the client repeats its own requests to the ledger. It never repeats a tool's.
 
     A claim whose answer was lost is asked for again with the same nonce, which gets the same grant
-    again; a report may be repeated because the same report is the same fact.
+    again; a report may be repeated because the same report is the same fact. `beats_per_lease` is
+    how often a running call keeps its lease: three outlive two that are lost, 0 is never.
     """
 
     claim_tries_max: int = 3
     report_tries_max: int = 6
     pause_seconds_first: float = 0.1
     pause_seconds_max: float = 3.0
+    beats_per_lease: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A claim to be asked for, and how the ends of its attempt are read: by which `contract` errors
+    are sorted, where a result names the provider's object, and the exception that was being handled
+    when the call began, which is no part of what it meets."""
+
+    request: ClaimRequest
+    contract: Contract | None = None
+    object_from: ObjectFrom | None = None
+    outside: BaseException | None = None
 
 
 def claim_request(

@@ -61,6 +61,7 @@ class Call:
         self._checks_passed = 0
         self._marker_sent: bool | None = None
         self._effect: Effect | None = None
+        self._told_to_stop = False
 
     # What to send
 
@@ -102,6 +103,11 @@ class Call:
 
     def check_grant(self) -> None:
         """The same check, made where no request follows directly. Raises `SendTooLate`."""
+        if self._told_to_stop:
+            raise SendTooLate(
+                f"{self.answer.tool} may not be sent any more: attempt {self.fence} of claim "
+                f"{self.claim_id} no longer counts. Nothing was sent; ask again for a new attempt."
+            )
         if self.send_seconds_left <= 0:
             raise SendTooLate(
                 f"{self.answer.tool} may not be sent any more: the grant of attempt {self.fence} of"
@@ -119,13 +125,21 @@ class Call:
         self._reporter.hint(self.claim_id, Sent(fence=self.fence))
 
     def heartbeat(self) -> bool:
-        """Keeps the lease of a long call. False if the tool should stop before it sends anything
-        else; a ledger that cannot be asked changes nothing, so that is True."""
+        """Keeps the lease of a long call; it happens by itself beside a decorated tool and a block.
+        False if the tool should stop before it sends anything else, which `check_send` then
+        enforces. A ledger that cannot be asked changes nothing, so that is True."""
         try:
             answer = self._reporter.heartbeat(self.claim_id, Heartbeat(fence=self.fence))
         except LedgerProblem:
             return True
-        return answer.word == "ok"
+        self._told_to_stop = self._told_to_stop or answer.word != "ok"
+        return not self._told_to_stop
+
+    @property
+    def told_to_stop(self) -> bool:
+        """Whether the ledger said that this attempt no longer counts: a person decided, or its
+        lease is over. Do not send; if something was sent, say how it ended."""
+        return self._told_to_stop
 
     def with_one_refresh(
         self, send: Callable[[], Answered], refresh: Callable[[], object]

@@ -6,9 +6,10 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
-from effects.client.asking import ToolCall, claim_request
+from effects.client.asking import Asked, ToolCall, claim_request
 from effects.client.call import Call
 from effects.client.effect_result import Effect
 from effects.client.ledger import Ledger
@@ -104,21 +105,47 @@ class Tool:
         self._signature.bind(**value)
         return self._run(at, arguments, value)
 
+    def prepare(self, at: ToolCall, arguments: str) -> Prepared:
+        """A call that is checked and not asked for yet, for several that are asked for at once.
+        Raises as `run` does before anything is asked."""
+        value = arguments_value(arguments)
+        self._signature.bind(**value)
+        return self._prepared(at, arguments, value)
+
     def _run(self, at: ToolCall, text: str, arguments: dict[str, Any]) -> Effect:
+        prepared = self._prepared(at, text, arguments)
+        asked = prepared.asked
+        if asked is None:
+            return prepared.finish(None)
+        begun = self._ledger_now().begin(
+            asked.request,
+            contract=asked.contract,
+            object_from=asked.object_from,
+            outside=asked.outside,
+        )
+        return prepared.finish(begun)
+
+    def _prepared(self, at: ToolCall, text: str, arguments: dict[str, Any]) -> Prepared:
         if self.effect_class is EffectClass.READ:
-            return self._read(arguments)
-        ledger = self._ledger if isinstance(self._ledger, Ledger) else self._ledger()
-        begun = ledger.begin(
-            claim_request(tool=self.name, effect_class=self.effect_class, arguments=text, at=at),
+            return Prepared(tool=self, arguments=arguments)
+        asked = Asked(
+            request=claim_request(
+                tool=self.name, effect_class=self.effect_class, arguments=text, at=at
+            ),
             contract=self._contract,
             object_from=self._object_from,
             outside=sys.exception(),
         )
-        return begun if isinstance(begun, Effect) else self._carry_out(begun, arguments)
+        return Prepared(tool=self, arguments=arguments, asked=asked)
 
-    def _carry_out(self, call: Call, arguments: dict[str, Any]) -> Effect:
+    def _ledger_now(self) -> Ledger:
+        return self._ledger if isinstance(self._ledger, Ledger) else self._ledger()
+
+    def carry_out(self, call: Call, arguments: dict[str, Any]) -> Effect:
+        """Runs the function for a granted attempt, and reports how it ended."""
         try:
-            result = self._function(call, **arguments)
+            with self._ledger_now().kept_alive(call):
+                result = self._function(call, **arguments)
             if not call.ended and _runs_later(result):
                 raise TypeError(f"{self.name} returned {type(result).__name__}, which runs later.")  # noqa: TRY301 - one path sorts and reports
         except Exception as error:  # noqa: BLE001 - whatever it is, it is sorted and reported
@@ -128,12 +155,28 @@ class Tool:
             raise
         return call.complete(result)
 
-    def _read(self, arguments: dict[str, Any]) -> Effect:
+    def read(self, arguments: dict[str, Any]) -> Effect:
+        """Runs the function of a tool that changes nothing."""
         result = self._function(**arguments)
         text = result_text(result)
         shown = None if text is None else exact_value(text)
         told = {"status": "completed", "result": shown}
         return Effect(status="completed", for_model=told, result=shown, value=result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """One call of a tool, checked. `asked` is what to ask the ledger; None: nothing is to be."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+    asked: Asked | None = None
+
+    def finish(self, begun: Call | Effect | None) -> Effect:
+        """What the call comes to, after the ledger's answer."""
+        if begun is None:
+            return self.tool.read(self.arguments)
+        return begun if isinstance(begun, Effect) else self.tool.carry_out(begun, self.arguments)
 
 
 def _signature(function: Callable[..., Any], effect_class: EffectClass) -> inspect.Signature:

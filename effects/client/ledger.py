@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
-from effects.client.asking import Patience, ToolCall, claim_request
+from effects.client.asking import Asked, Patience, ToolCall, claim_request
 from effects.client.call import Call
 from effects.client.clock import elapsed_clock_seconds
 from effects.client.effect_result import Effect, effect_of
+from effects.client.pulse import Pulse
 from effects.client.reporting import Reporter, pauses_seconds
 from effects.client.results import ObjectFrom, arguments_text, arguments_value
 from effects.client.spool import Delivered, Spool
 from effects.client.transport import Transport
 from effects.client.transport_http import HttpTransport, Timeouts
+from effects.client.turn import Turn
 from effects.core.failures import Contract
 from effects.core.for_model import status_unavailable, unavailable
 from effects.core.messages import ClaimAnswer, ClaimRequest
-from effects.core.problems import LedgerBehind, LedgerUnavailable
+from effects.core.problems import LedgerBehind, LedgerProblem, LedgerUnavailable
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass
 
 __all__ = ["Ledger", "NotGranted"]
@@ -53,7 +55,7 @@ class Ledger:
     While the ledger cannot be asked nothing is sent: the call comes back as `ledger_unavailable`.
     An end that could not be reported comes back with `reported=False`. With a `spool`, a folder of
     this agent's own, it is kept there and delivered once the ledger answers again, by this process
-    or by the next one that is given the folder.
+    or by the next one that is given the folder. While a tool runs its lease is kept by heartbeats.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Ledger:
         self._patience = patience or Patience()
         kept_in = None if spool is None else Spool(spool)
         self._reporter = Reporter(transport, self._patience, spool=kept_in)
+        self._pulse = Pulse()
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +126,8 @@ class Ledger:
         if isinstance(begun, Effect):
             raise NotGranted(begun)
         try:
-            yield begun
+            with self.kept_alive(begun):
+                yield begun
         except BaseException as error:
             begun.fail(error)
             raise
@@ -144,11 +148,53 @@ class Ledger:
         `complete` or `fail`. Raises `BadRequest`, `TokenRefused` or `ScopeMissing` if the question
         itself is wrong; nothing was granted then.
         """
+        asked = Asked(request=request, contract=contract, object_from=object_from, outside=outside)
         try:
-            answer, asked_at = self._claim(request)
+            (answer,), asked_at = self._ask(lambda: [self._transport.claim(request)])
         except LedgerUnavailable as problem:
-            told = unavailable(request.tool)
-            return Effect(status=told["status"], for_model=told, error=problem, nothing_sent=True)
+            return _away(request, problem)
+        return self._begun(asked, answer, asked_at)
+
+    def begin_all(self, calls: Sequence[Asked]) -> list[Call | Effect]:
+        """Asks for several calls at once, in one request; answers in their order.
+
+        A claim that is wrong comes back as an effect with the status `refused` and its `error`; the
+        others are answered all the same.
+        """
+        if not calls:
+            return []
+        requests = [asked.request for asked in calls]
+        try:
+            answers, asked_at = self._ask(lambda: self._transport.claim_batch(requests))
+        except LedgerUnavailable as problem:
+            return [_away(request, problem) for request in requests]
+        return [
+            _refused(answer)
+            if isinstance(answer, LedgerProblem)
+            else self._begun(asked, answer, asked_at)
+            for asked, answer in zip(calls, answers, strict=True)
+        ]
+
+    @contextmanager
+    def kept_alive(self, call: Call) -> Iterator[None]:
+        """Heartbeats for the call beside whatever runs in the block."""
+        beats, lease_seconds = self._patience.beats_per_lease, call.answer.send_within_seconds
+        if not beats or lease_seconds is None:
+            yield
+            return
+        beating = self._pulse.begin(lease_seconds / beats, call.heartbeat)
+        try:
+            yield
+        finally:
+            self._pulse.end(beating)
+
+    def turn(self, conversation: str, index: int, **more: Any) -> Turn:
+        """The turn's calls, whose places are then counted by themselves. `index` is the number of
+        assistant messages committed before the model was asked; `more` are further parts of a
+        `ToolCall` that all its calls share, such as `response_id` and `worker`."""
+        return Turn(self, ToolCall(conversation=conversation, turn_index=index, **more))
+
+    def _begun(self, asked: Asked, answer: ClaimAnswer, asked_at: float) -> Call | Effect:
         self._reporter.ledger_answered()
         if answer.code not in {AnswerCode.GRANTED, AnswerCode.GRANTED_AGAIN}:
             return effect_of(answer)
@@ -157,9 +203,9 @@ class Ledger:
             answer=answer,
             send_until=asked_at + answer.send_within_seconds,
             reporter=self._reporter,
-            contract=contract,
-            object_from=object_from,
-            outside=outside,
+            contract=asked.contract,
+            object_from=asked.object_from,
+            outside=asked.outside,
         )
         try:
             call.check_grant()
@@ -167,14 +213,16 @@ class Ledger:
             return call.fail(error)
         return call
 
-    def _claim(self, request: ClaimRequest) -> tuple[ClaimAnswer, float]:
-        """The answer and when it was asked for. A lost answer is asked for again: the same nonce
-        gets the same grant, with what is left of its time."""
+    def _ask(
+        self, ask: Callable[[], Sequence[ClaimAnswer | LedgerProblem]]
+    ) -> tuple[list[Any], float]:
+        """The answers and when they were asked for. Lost answers are asked for again: the same
+        nonce gets the same grant, with what is left of its time."""
         pauses = pauses_seconds(self._patience, self._patience.claim_tries_max)
         while True:
             asked_at = elapsed_clock_seconds()
             try:
-                return _usable(self._transport.claim(request)), asked_at
+                return [_usable(answer) for answer in ask()], asked_at
             except LedgerBehind:
                 raise
             except LedgerUnavailable:
@@ -219,8 +267,21 @@ class Ledger:
                 pause_seconds = min(pause_seconds * 2, self._patience.pause_seconds_max)
 
 
-def _usable(answer: ClaimAnswer) -> ClaimAnswer:
+def _away(request: ClaimRequest, problem: LedgerUnavailable) -> Effect:
+    told = unavailable(request.tool)
+    return Effect(status=told["status"], for_model=told, error=problem, nothing_sent=True)
+
+
+def _refused(problem: LedgerProblem) -> Effect:
+    step = "Nothing was sent. Correct the call before it is made again."
+    told = {"status": "refused", "detail": problem.detail, "next_step": step}
+    return Effect(status="refused", for_model=told, error=problem)
+
+
+def _usable(answer: ClaimAnswer | LedgerProblem) -> ClaimAnswer | LedgerProblem:
     """A grant without its parts permits nothing: which attempt it is could not be reported."""
+    if isinstance(answer, LedgerProblem):
+        return answer
     granted = answer.code in {AnswerCode.GRANTED, AnswerCode.GRANTED_AGAIN}
     whole = answer.claim_id is not None and answer.fence > 0
     if granted and not (whole and answer.send_within_seconds is not None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from effects.core.messages import (
     Sent,
     Unknown,
 )
+from effects.core.problems import LedgerProblem
 
 __all__ = ["Report", "Transport"]
 
@@ -31,6 +33,11 @@ class Transport(Protocol):
 
     def claim(self, request: ClaimRequest) -> ClaimAnswer:
         """Asks for the right to run one tool call. An answer that grants nothing is returned."""
+        ...
+
+    def claim_batch(self, requests: Sequence[ClaimRequest]) -> list[ClaimAnswer | LedgerProblem]:
+        """Asks for several calls at once; answers in their order. A problem is that of one claim:
+        nothing of it was recorded, and the others are answered all the same."""
         ...
 
     def status(self, claim: str) -> ClaimAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -16,6 +16,8 @@ from pydantic import ValidationError
 from effects.client.transport import Report
 from effects.client.version import VERSION
 from effects.core.messages import (
+    BatchAnswer,
+    BatchItem,
     ClaimAnswer,
     ClaimRequest,
     Complete,
@@ -27,6 +29,7 @@ from effects.core.messages import (
     Sent,
 )
 from effects.core.problems import (
+    LedgerProblem,
     LedgerUnavailable,
     TokenRefused,
     problem_from_message,
@@ -71,6 +74,15 @@ class HttpTransport:
     def claim(self, request: ClaimRequest) -> ClaimAnswer:
         return self._ask("POST", "claims", ClaimAnswer, body=request)
 
+    def claim_batch(self, requests: Sequence[ClaimRequest]) -> list[ClaimAnswer | LedgerProblem]:
+        members = ",".join(request.model_dump_json(exclude_none=True) for request in requests)
+        told = self._ask("POST", "claims:batch", BatchAnswer, content=f'{{"claims":[{members}]}}')
+        if len(told.answers) != len(requests):
+            raise LedgerUnavailable(
+                f"The ledger answered {len(told.answers)} of {len(requests)} claims."
+            )
+        return [_of_batch(item) for item in told.answers]
+
     def status(self, claim: str) -> ClaimAnswer:
         # A key may hold what no path can, so it travels as a parameter.
         return self._ask("GET", f"claims?key={quote(claim, safe='')}", ClaimAnswer)
@@ -106,9 +118,11 @@ class HttpTransport:
         kind: type[Answer],
         *,
         body: Message | None = None,
+        content: str | None = None,
         answer_seconds: float | None = None,
     ) -> Answer:
-        content = None if body is None else body.model_dump_json(exclude_none=True)
+        if body is not None:
+            content = body.model_dump_json(exclude_none=True)
         timeout = httpx2.Timeout(
             answer_seconds or self._timeouts.answer_seconds, connect=self._timeouts.connect_seconds
         )
@@ -151,6 +165,14 @@ class HttpTransport:
                 )
                 self._client_pid = os.getpid()
             return self._client
+
+
+def _of_batch(item: BatchItem) -> ClaimAnswer | LedgerProblem:
+    if item.answer is not None:
+        return item.answer
+    if item.problem is not None:
+        return problem_from_message(item.problem)
+    return LedgerUnavailable("The ledger's answer to a claim of the batch is empty.")
 
 
 def _word(report: Report) -> str:
