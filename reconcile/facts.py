@@ -14,7 +14,7 @@ from effects import registry
 from effects.core.canonical import Refused, parse_arguments
 from effects.core.fold import Folded
 from effects.core.identity import marker
-from effects.core.vocabulary import ClaimState, EffectClass, EventKind, SightingWord
+from effects.core.vocabulary import ClaimState, EffectClass, EventKind, Outcome, SightingWord
 from reconcile.adapters.base import KeyLife, Place, Probe
 from reconcile.adapters.door import Way, origin_of
 from reconcile.judge import AttemptFacts, ClaimFacts, Earlier
@@ -142,6 +142,13 @@ def probe(read: Read, connection: Connection, facts: ClaimFacts) -> Probe:
     """The question about the claim, for the adapter of its tool."""
     claim, tool = read.claim, read.tool
     open_generations = {attempt.generation for attempt in facts.open_attempts}
+    # What a key is known to have done can still turn out otherwise: only a refusal is known to have
+    # left nothing behind.
+    open_generations |= {
+        e.generation
+        for e in read.events
+        if e.kind == EventKind.REPORTED and e.word == Outcome.COMPLETED
+    }
     return Probe(
         claim_id=claim.pk,
         generations=tuple(

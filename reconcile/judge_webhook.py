@@ -44,6 +44,8 @@ class Heard:
 
 def judge_webhook(facts: ClaimFacts, look: Look, snapshot: Snapshot) -> Heard:
     """What becomes of one event for one claim."""
+    if snapshot.outdated and look.word is SightingWord.PENDING:
+        return _history(look)
     if facts.state in SETTLED and look.word not in FOUND:
         return _after_the_end(facts, look, snapshot)
     # Two webhooks never confirm each other: a second one may be a copy of the first.
@@ -58,19 +60,20 @@ def judge_webhook(facts: ClaimFacts, look: Look, snapshot: Snapshot) -> Heard:
 
 def _after_the_end(facts: ClaimFacts, look: Look, snapshot: Snapshot) -> Heard:
     """An event that shows no effect, or another one, for a call that is settled."""
-    history = snapshot.beginning or (snapshot.outdated and look.word is SightingWord.PENDING)
-    if history or facts.state is not ClaimState.COMPLETED:
-        return Heard(
-            judgement=None,
-            read_afresh=False,
-            why=f"{look.why} That came before what is known, or says no more than it.",
-        )
+    pending = look.word is SightingWord.PENDING
+    if (snapshot.beginning and pending) or facts.state is not ClaimState.COMPLETED:
+        return _history(look)
     judged = Judgement(
         meaning=judge(facts, look, earlier=()).meaning,
         strength=Strength.FAIR,
         why=f"{look.why} The call is known to have happened, so the provider is asked afresh.",
     )
     return Heard(judgement=judged, read_afresh=True, why=judged.why)
+
+
+def _history(look: Look) -> Heard:
+    why = f"{look.why} That came before what is known, or says no more than it."
+    return Heard(judgement=None, read_afresh=False, why=why)
 
 
 def _not_enough(judged: Judgement, snapshot: Snapshot) -> Heard:

@@ -35,6 +35,10 @@ TELL_IN_FLIGHT = (
     "This is being carried out at this moment. Please wait; you do not need to try again."
 )
 TELL_COMPLETED = "This went through once. You do not need to do anything."
+TELL_UNDONE = (
+    "This went through at first and failed afterwards. We are looking into it and will come back "
+    "to you; please do not try again in the meantime."
+)
 TELL_NOT_EXECUTED = (
     "This did not go through, and nothing was done. If you still want it, tell us instead of "
     "trying again yourself, so that it cannot happen twice."
@@ -114,6 +118,15 @@ def _unknown(situation: Situation) -> VerdictBox:
 def _completed(situation: Situation) -> VerdictBox:
     named = f" as {situation.object}" if situation.object else ""
     found = situation.found
+    if undone := _undone(situation):
+        return VerdictBox(
+            says=f"It happened{named}, and {situation.provider} says since that it did not last. "
+            f"{undone.why}",
+            rests_on=_rests((undone,)),
+            strength=undone.strength,
+            tell=TELL_UNDONE,
+            cites=_cites((undone,)),
+        )
     if found:
         says = f"It happened{named}: {situation.provider} shows it."
         rests, strength = _rests(found), found[0].strength
@@ -132,6 +145,16 @@ def _completed(situation: Situation) -> VerdictBox:
         tell=TELL_COMPLETED,
         cites=_cites(found),
     )
+
+
+def _undone(situation: Situation) -> Evidence | None:
+    """Late truth about an effect that is known: a payout that was paid can fail days later."""
+    for item in situation.standing:
+        if item.word is SightingWord.FOUND_DIFFERENT and situation.object in item.objects:
+            return item
+        if item.word in {SightingWord.FOUND, SightingWord.FOUND_MANY}:
+            break
+    return None
 
 
 def _not_executed(situation: Situation) -> VerdictBox:

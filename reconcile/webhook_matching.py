@@ -128,15 +128,16 @@ def look_of(asked: Probe, kind: Kind, event: StripeEvent) -> Look:
 
 
 def is_outdated(connection: Connection, event: StripeEvent) -> bool:
-    """Whether a later event of the same object was applied. Events of one second have no order."""
+    """Whether a later event of the same object was applied. Events of one second have no order,
+    but that an object was made comes before whatever became of it."""
     if event.said_at is None or not event.object_id:
         return False
-    return WebhookDelivery.objects.filter(
-        connection=connection,
-        object_id=event.object_id,
-        state=WebhookDelivery.State.APPLIED,
-        said_at__gt=event.said_at,
-    ).exists()
+    applied = WebhookDelivery.objects.filter(
+        connection=connection, object_id=event.object_id, state=WebhookDelivery.State.APPLIED
+    )
+    if event.type.endswith(BEGINNING):
+        return applied.exclude(type__endswith=BEGINNING).exists()
+    return applied.filter(said_at__gt=event.said_at).exists()
 
 
 def heard_before(read: Read, event_id: str, look: Look) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,12 +15,23 @@ from django.db import connections
 
 from effects.core.messages import Complete
 from effects.core.vocabulary import ClaimState, EventKind, Outcome, SightingWord
-from effects.models import Workspace
+from effects.models import Tool, Workspace
 from ledger import append, queries
 from reconcile import webhook_apply
 from reconcile.models import WebhookDelivery
+from reconcile.queries import call
+from reconcile.sandbox.provider.payouts import FAILS_LATE
+from reconcile.verdict import TELL_UNDONE, verdict
 from tests.reconcile.courier import Courier, hire
-from tests.reconcile.finding_out import LEASE_SECONDS, WORKING_SECONDS, Shop, id_of, open_shop
+from tests.reconcile.finding_out import (
+    CHARGE,
+    LEASE_SECONDS,
+    WORKING_SECONDS,
+    Shop,
+    id_of,
+    open_shop,
+)
+from tests.reconcile.sandbox.customer import options
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -238,6 +250,62 @@ def test_a_read_that_could_not_be_made_is_made_later(
     delivery.refresh_from_db()
     assert (delivery.reads, delivery.due_at) == ([], None)
     assert shop.state(claim_id) is ClaimState.COMPLETED
+
+
+# Late truth
+
+
+def test_a_payout_that_fails_after_it_was_paid_is_late_truth_that_the_page_says_first(
+    shop: Shop, courier: Courier
+) -> None:
+    tool = Tool.objects.create(
+        workspace=shop.workspace,
+        connection=shop.charge.connection,
+        **{**CHARGE, "name": "pay_out", "lookup_kind": "stripe.payouts"},
+    )
+    answer = shop.claim(tool)
+    params: Any = {
+        "amount": 4200,
+        "currency": "eur",
+        "metadata": {"counterfoil": answer.marker},
+        "destination": FAILS_LATE,
+    }
+    made = shop.customer.stripe.v1.payouts.create(params, options=options(str(answer.key)))
+    report = Complete(fence=answer.fence, provider_object=made.id, result="{}", marker_sent=True)
+    append.report(shop.workspace.pk, id_of(answer), Outcome.COMPLETED, report)
+    for status in ("paid", "failed"):
+        until = time.monotonic() + 10
+        while shop.customer.stripe.v1.payouts.retrieve(made.id).status != status:
+            assert time.monotonic() < until
+            shop.customer.advance(seconds=1)
+        courier.bring(courier.event(f"payout.{status}") | {"created": int(until)})
+
+    assert shop.state(id_of(answer)) is ClaimState.COMPLETED, "the effect was there"
+    sightings = shop.sightings(id_of(answer))
+    assert [e.word for e in sightings] == [
+        SightingWord.FOUND,
+        SightingWord.FOUND,
+        SightingWord.FOUND_DIFFERENT,
+        SightingWord.FOUND_DIFFERENT,
+    ], "each as an event, and as it was read afresh"
+    assert sightings[0].counts is False, "paid is not the end"
+    box = verdict(call(shop.workspace.pk, id_of(answer)).situation)
+    assert "it did not last" in box.says
+    assert box.tell == TELL_UNDONE
+    assert box.cites == (sightings[-1].seq,)
+
+
+def test_that_an_object_was_made_says_nothing_once_more_is_known(
+    shop: Shop, courier: Courier
+) -> None:
+    answer = shop.claim(shop.charge)
+    shop.pay(answer, amount=4300, fault="drop_after_commit")
+    claim_id = shop.unknown(answer)
+    courier.bring(courier.event("payment_intent.succeeded"))
+
+    courier.bring(courier.event("payment_intent.created"))
+
+    assert [e.word for e in shop.sightings(claim_id)] == [SightingWord.FOUND_DIFFERENT]
 
 
 # Whose event it is
