@@ -1,4 +1,4 @@
-"""The page about webhooks in a real browser: it fits, it is accessible, and it works by keyboard."""
+"""The page about webhooks in a real browser: it fits, it is accessible, and an admin sets it up."""
 
 from __future__ import annotations
 
