@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import wraps
 from typing import Concatenate, Final
@@ -17,6 +18,9 @@ from effects.core.vocabulary import Role
 from effects.models import Membership, Workspace
 
 WORKSPACE_IN_SESSION: Final = "workspace_id"
+SEEN_IS_NOTED_EVERY: Final = timedelta(minutes=1)
+"""A membership is written at most this often: looking at pages must stay cheap."""
+NAMES_SHOWN_MAX: Final = 3
 
 
 class Ability(StrEnum):
@@ -44,6 +48,9 @@ class Ability(StrEnum):
     EDIT_TOOLS = "edit_tools"
     SEE_WEBHOOKS = "see_webhooks"
     EDIT_WEBHOOKS = "edit_webhooks"
+    SEE_TOKENS = "see_tokens"
+    EDIT_TOKENS = "edit_tokens"
+    EDIT_PEOPLE = "edit_people"
 
 
 ROLE_WORDS: Final = {
@@ -84,6 +91,38 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     # Webhooks as they came hold whatever the provider knows of its customers.
     Ability.SEE_WEBHOOKS: frozenset({Role.ENGINEER, Role.ADMIN}),
     Ability.EDIT_WEBHOOKS: frozenset({Role.ADMIN}),
+    Ability.SEE_TOKENS: frozenset({Role.ENGINEER, Role.ADMIN}),
+    Ability.EDIT_TOKENS: frozenset({Role.ADMIN}),
+    Ability.EDIT_PEOPLE: frozenset({Role.ADMIN}),
+}
+
+# In the words of the pages, in the order in which the page about roles lists them.
+ABILITY_WORDS: Final[dict[Ability, str]] = {
+    Ability.SEE: "See the queue, calls, evidence, tools and people",
+    Ability.TAKE: "Take a call",
+    Ability.NOTE: "Write a note on a call",
+    Ability.ASK: "Ask the provider now",
+    Ability.SNOOZE: "Snooze a call",
+    Ability.LOST: "Declare the worker lost",
+    Ability.WITHDRAW: "Undo a held decision",
+    Ability.HAPPENED: "Decide that it happened",
+    Ability.NOT_HAPPENED: "Decide that it did not happen",
+    Ability.RELEASE_SAME: "Release with the same key",
+    Ability.CLOSE: "Stop, do not retry",
+    Ability.CLOSE_CASE: "Close a case",
+    Ability.SECOND_PERSON: "Ask a second person",
+    Ability.APPROVE: "Approve as the second person",
+    Ability.RELEASE_NEW: "Release with a new key",
+    Ability.SETTLE: "Settle a conflict",
+    Ability.REOPEN: "Reopen a settled call",
+    Ability.ALLOW: "Allow a held request",
+    Ability.SEE_TOKENS: "See API tokens",
+    Ability.EDIT_TOKENS: "Issue and revoke API tokens",
+    Ability.EDIT_TOOLS: "Register and change tools",
+    Ability.SEE_WEBHOOKS: "See webhooks, and have one applied again",
+    Ability.EDIT_WEBHOOKS: "Change where webhooks arrive",
+    Ability.EDIT_RULES: "Change the rules for a second person",
+    Ability.EDIT_PEOPLE: "Add people, change roles, deactivate",
 }
 
 
@@ -102,6 +141,32 @@ def needs(ability: Ability) -> str:
     words = [ROLE_WORDS[role] for role in roles_with(ability)]
     listed = words[-1] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
     return f"Needs the role {listed}."
+
+
+def shown_name(user: User) -> str:
+    """A person as others read them: their name with how to reach them, or the name they sign in
+    with."""
+    name, login = user.get_full_name(), user.email or user.get_username()
+    return f"{name} ({login})" if name and name != login else login
+
+
+def whom(workspace_id: int, ability: Ability) -> str:
+    """Who of the workspace has an ability: "Ask: Ilse Mark (ilse@example.org).", or nobody."""
+    roles = [str(role) for role in ABILITIES[ability]]
+    found = Membership.objects.select_related("user").filter(
+        workspace_id=workspace_id, role__in=roles, user__is_active=True
+    )
+    # One more than is named tells whether there are others; the role that may least is asked first.
+    people = sorted(found.order_by("pk")[:50], key=lambda one: list(Role).index(Role(one.role)))
+    if not people:
+        return "Nobody in this workspace has it yet; an admin can give it."
+    names = ", ".join(shown_name(one.user) for one in people[:NAMES_SHOWN_MAX])
+    return f"Ask: {names}{' and others' if len(people) > NAMES_SHOWN_MAX else ''}."
+
+
+def needs_and_whom(workspace_id: int, ability: Ability) -> str:
+    """Why something is disabled, and who can do it instead."""
+    return f"{needs(ability)} {whom(workspace_id, ability)}"
 
 
 class DeskRequest(HttpRequest):
@@ -133,6 +198,7 @@ def membership_required[**P](
                 "You are not a member of any workspace yet. Ask an admin of your workspace to "
                 "add you."
             )
+        _note_seen(membership, datetime.now(UTC))
         desk_request = _as_desk_request(request, membership)
         return view(desk_request, *args, **kwargs)
 
@@ -152,7 +218,15 @@ def current_membership(request: HttpRequest) -> Membership | None:
 def require(request: DeskRequest, ability: Ability) -> None:
     """Raises PermissionDenied, with the roles that could, if this person's role has it not."""
     if not can(request.role, ability):
-        raise PermissionDenied(f"{needs(ability)} Your role here is {ROLE_WORDS[request.role]}.")
+        reason = needs_and_whom(request.workspace.pk, ability)
+        raise PermissionDenied(f"{reason} Your role here is {ROLE_WORDS[request.role]}.")
+
+
+def _note_seen(membership: Membership, now: datetime) -> None:
+    """Keeps when the person last opened a page of the workspace, to the minute."""
+    seen = membership.last_seen_at
+    if seen is None or now >= seen + SEEN_IS_NOTED_EVERY:
+        Membership.objects.filter(pk=membership.pk).update(last_seen_at=now)
 
 
 def _as_desk_request(request: HttpRequest, membership: Membership) -> DeskRequest:

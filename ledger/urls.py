@@ -12,6 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ledger.api import api
 from ledger.openapi import PREFIX, docs, openapi_json
+from ledger.pages import tokens
 from ledger.refusals import MethodNotAllowed, NoSuchEndpoint, refused
 
 PATH_CHARACTERS_SHOWN_MAX: Final = 200
@@ -49,6 +50,8 @@ for _pattern in _endpoints:
     _pattern.callback = _with_problem_for_wrong_method(_pattern.callback)
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("tokens/", tokens.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke/", tokens.revoke, name="token-revoke"),
     path("api/docs", docs, name="api-docs"),
     path("api/openapi.json", openapi_json, name="openapi-json"),
     path(PREFIX, (_endpoints, _app_name, _namespace)),

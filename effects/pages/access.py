@@ -18,6 +18,7 @@ from effects.access import WORKSPACE_IN_SESSION, DeskRequest, membership_require
 from effects.models import Membership
 from effects.pages import settings as own
 from effects.pages import tries
+from effects.pages.passwords import note_program, open_sessions
 from effects.pages.shell import first_address
 from effects.times import duration_words
 
@@ -63,6 +64,7 @@ def login(request: HttpRequest) -> HttpResponse:
         return _login_page(request, form, onward, status=UNPROCESSABLE)
     tries.succeeded(who)
     start_session(request, form.get_user())
+    note_program(request)
     return redirect(onward)
 
 
@@ -123,6 +125,7 @@ def _settings_context(request: DeskRequest) -> dict[str, object]:
         "zones": own.zone_names(),
         "themes": own.THEMES,
         "times": own.TIMES,
+        "sessions": open_sessions(request),
         "zone_is_missing": own.shown_times(request).word == "local" and not own.has_zone(request),
     }
 

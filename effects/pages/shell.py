@@ -49,6 +49,7 @@ _NAVIGATION: Final = (
     ("Queue", "queue", "queue", ("queue", "call", "decision")),
     ("Tools", "tools", "tools", ("tool",)),
     ("Sandbox", "sandbox", "sandbox", ("sandbox",)),
+    ("People", "people", "people", ("people", "person")),
 )
 
 

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_slug
 
 from effects.core.vocabulary import Role
-from effects.models import Membership, Workspace
+from effects.models import MemberChange, Membership, Workspace
 
 PASSWORD_BYTES = 12
 
@@ -56,5 +56,14 @@ class Command(BaseCommand):
             user.set_password(password)
             user.save()
             self.stdout.write(f"Made {login} with the password {password} (not shown again).")
+        before = Membership.objects.filter(workspace=workspace, user=user).first()
         Membership.objects.update_or_create(workspace=workspace, user=user, defaults={"role": role})
+        MemberChange.objects.create(
+            workspace=workspace,
+            user=user,
+            kind=MemberChange.Kind.ROLE if before else MemberChange.Kind.ADDED,
+            role_before=str(before.role) if before else "",
+            role_after=str(role),
+            changed_at=datetime.now(UTC),
+        )
         self.stdout.write(f"{login} is {role} in {slug}.")
