@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.core import signing
 
-from effects.core.vocabulary import ClaimState, EventKind
+from effects.core.vocabulary import ClaimState, EventKind, Verdict
 from ledger import append
 from reconcile import queries
 from reconcile.action_names import ActionName
@@ -26,7 +26,7 @@ _SALT: Final = "counterfoil.screen"
 
 # What the clock writes when it gets round to it; a page shows it before it is written.
 _CLOCKS_OWN: Final = frozenset(
-    {EventKind.LAPSED, EventKind.RELEASE_LAPSED, EventKind.ABSENCE_LAPSED}
+    {EventKind.LAPSED, EventKind.RELEASE_LAPSED, EventKind.ABSENCE_LAPSED, EventKind.DECIDED}
 )
 # Stopping a call and declaring a worker lost say nothing about the world, so they rest on nothing;
 # a reopening and an allowance rest on their reason.
@@ -132,6 +132,9 @@ def picture_holds(call: Call, screen: Screen, *, note: str = "") -> bool:
         return False
     since = [event for event in call.events if event.seq > screen.version]
     if call.claim.version - screen.version != len(since):
+        return False
+    # A reopening in force rejects evidence that the page still showed as standing.
+    if any(event.kind == EventKind.DECIDED and event.word == Verdict.REOPEN for event in since):
         return False
     return all(
         event.kind in _CLOCKS_OWN or is_own_note(event, note, screen.user_id) for event in since

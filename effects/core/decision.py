@@ -6,6 +6,7 @@ the same rules where they can be read and tested; the laws compare both, answer 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -67,9 +68,11 @@ class Asked:
 
 def asker_of(ids: Identities) -> bytes:
     """The operation that asks, under one digest: what a remembered request is filed under."""
-    asker = ids.turn or ids.caller
-    assert asker is not None, "a request without turn and caller key was refused before"
-    return asker
+    if ids.turn is not None:
+        return ids.turn
+    assert ids.caller is not None, "a request without turn and caller key was refused before"
+    # A caller's key says nothing about the arguments, and what a person allows is what they saw.
+    return hashlib.sha256(ids.caller + ids.arguments).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

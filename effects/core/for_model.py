@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final, assert_never
 
 from effects.core.messages import ClaimAnswer
-from effects.core.vocabulary import AnswerCode, ClaimState
+from effects.core.vocabulary import AnswerCode, ClaimState, Verdict
 
 __all__ = ["exact_value", "for_model", "status_unavailable", "unavailable"]
 
@@ -167,7 +167,9 @@ def _in_flight(answer: ClaimAnswer) -> dict[str, Any]:
 def _unknown(answer: ClaimAnswer) -> dict[str, Any]:
     detail = f"It is not known whether {_name(answer)} happened: it may have."
     if answer.decision_pending:
-        detail += " A person has decided; the decision takes effect within a minute."
+        detail += " A person has decided; the decision takes effect soon."
+    elif answer.decision is not None and answer.decision.verdict is Verdict.REOPEN:
+        detail += " A person has reopened it: what was said about it before is withdrawn."
     return _told(answer, "unknown", detail, _do_not_repeat(answer))
 
 

@@ -173,6 +173,23 @@ SELECT t.name, 'no enabled trigger refuses a change'
       AND g.tgtype & 16 = 16)   -- update
 """
 
+# The role of the second person is on the decision as it was then, and part of the chain.
+ONE_PERSON_WHERE_TWO_WERE_NEEDED: Final = """
+SELECT format('decision %s', id), CASE
+    WHEN approved_by_id = decided_by_id THEN 'its author approved it'
+    WHEN approved_by_id IS NOT NULL AND approver_role NOT IN ('support', 'lead', 'admin')
+      THEN format('a %s approved it', approver_role)
+    WHEN approved_by_id IS NOT NULL AND approver_role = 'support'
+      THEN format('support approved %s', verdict)
+    ELSE 'one person released with a new key, and not as the only one' END
+  FROM ledger_decision
+ WHERE approved_by_id = decided_by_id
+    OR approver_role NOT IN ('support', 'lead', 'admin')
+    OR approver_role = 'support' AND verdict IN ('release_new', 'settle', 'reopen', 'allow')
+    OR verdict = 'release_new' AND decided_by_id IS NOT NULL AND approved_by_id IS NULL
+       AND NOT alone
+"""
+
 BROKEN_CHAINS: Final = """
 SELECT format('decision %s', v.decision_id), format('the chain breaks at its %s', v.fault)
   FROM effects_workspace w CROSS JOIN LATERAL ledger_verify_chain_v1(w.id) v
@@ -337,6 +354,11 @@ def checks(*, clock_may_move: bool) -> tuple[Check, ...]:
             id="functions",
             sentence="The ledger's functions, its clock among them, are the migrations' own.",
             find=lambda: changed_functions(clock_may_move=clock_may_move),
+        ),
+        Check(
+            id="I15",
+            sentence="Nobody approved their own request, and who approved had the role then.",
+            find=rows_of(ONE_PERSON_WHERE_TWO_WERE_NEEDED),
         ),
         Check(
             id="I18",

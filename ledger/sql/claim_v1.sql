@@ -186,7 +186,8 @@ declare
   lease interval;
   key_window interval;
   margin interval;
-  asker bytea := coalesce(p_turn, p_caller);
+  -- A caller's key says nothing about the arguments, and what a person allows is what they saw.
+  asker bytea := coalesce(p_turn, sha256(p_caller || p_arguments_digest));
   weak_twins uuid[] := '{}';
   hits int;
   tries int := 0;
@@ -386,7 +387,7 @@ declare
   l record;
   s ledger_stop;
   now timestamptz;
-  own_asker bytea := coalesce(c.turn, c.caller);
+  own_asker bytea := coalesce(c.turn, sha256(c.caller || c.arguments_digest));
   code ledger_answer_code;
   margin interval := make_interval(secs => t.margin_seconds);
 begin

@@ -10,6 +10,7 @@ from effects.core.vocabulary import AnswerCode, ClaimState, Role, SightingWord, 
 from effects.models import Membership
 from ledger import append
 from ledger.append import Consent, NewDecision
+from ledger.management.verification import ONE_PERSON_WHERE_TWO_WERE_NEEDED, rows_of
 from reconcile import approve, asking, queries
 from reconcile import decide as deciding
 from reconcile.actions import ActionName
@@ -411,3 +412,26 @@ def test_a_held_request_runs_once_a_second_person_agrees(halden, gift, ana, lea,
     assert (decision.verdict, decision.approved_by) == (Verdict.ALLOW, lea)
     again = desk.ask(gift, arguments=claim.arguments, turn_index=4, **said)
     assert again.code is AnswerCode.GRANTED
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        pytest.param("approver_role = 'support'", "support approved release_new", id="the role"),
+        pytest.param(
+            "approved_by_id = NULL, approver_role = NULL, proposed_at = NULL",
+            "one person released with a new key, and not as the only one",
+            id="one person",
+        ),
+    ],
+)
+def test_verifying_the_ledger_finds_a_decision_that_two_people_did_not_make(
+    gift, ana, lea, lost, change, says
+):
+    find = rows_of(ONE_PERSON_WHERE_TWO_WERE_NEEDED)
+    answer(ask(gift, lost, ana), lea)
+    assert list(find()) == []
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE ledger_decision DISABLE TRIGGER ledger_decision_append_only")
+        cursor.execute(f"UPDATE ledger_decision SET {change}")
+    assert [found.says for found in find()] == [says]

@@ -80,7 +80,7 @@ def test_a_persons_decision_is_named_once_it_is_in_force():
     held = shown.model_copy(update={"pending": True})
     told = for_model(answer(state=ClaimState.UNKNOWN, decision=held, decision_pending=True))
     assert "decided" not in told
-    assert "takes effect within a minute" in told["detail"]
+    assert "takes effect soon" in told["detail"]
 
 
 EVERY = [
