@@ -252,6 +252,23 @@ def test_a_read_that_could_not_be_made_is_made_later(
     assert shop.state(claim_id) is ClaimState.COMPLETED
 
 
+def test_one_event_is_one_sighting_however_often_it_is_applied_and_however_it_is_wrapped(
+    shop: Shop, courier: Courier
+) -> None:
+    answer = shop.claim(shop.charge)
+    shop.pay(answer, fault="drop_after_commit")
+    claim_id = shop.unknown(answer)
+    event = courier.event("payment_intent.succeeded")
+
+    delivery = courier.bring(event)
+    other = courier.bring({**event, "pending_webhooks": 7})
+    webhook_apply.apply_again(delivery.pk)
+    courier.sweep()
+
+    assert (other.state, other.pk != delivery.pk) == (State.APPLIED, True)
+    assert len(shop.sightings(claim_id)) == 1
+
+
 # Late truth
 
 
