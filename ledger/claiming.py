@@ -16,6 +16,7 @@ from effects.core.identity import CallFacts, Identities, forwarded_key, identiti
 from effects.core.messages import ClaimAnswer, ClaimRequest
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass, Flag, Reason
 from effects.models import Tool
+from ledger import restore_fence
 from ledger.functions import call
 
 TOOLS_REMEMBERED_MAX: Final = 4096
@@ -70,8 +71,10 @@ def claim(workspace_id: int, request: ClaimRequest) -> ClaimAnswer:
 
     A tool that nobody registered is entered as `unkeyed_write`. An answer whose `effect_class` is
     `read` carries no code: a read needs no claim. Raises `canonical.Refused` for arguments or
-    identities that cannot be compared; nothing is recorded then.
+    identities that cannot be compared; nothing is recorded then. Raises `LedgerBehind` where the
+    database was set back to an earlier time.
     """
+    restore_fence.guard()
     while True:
         tool = _remembered_rules(workspace_id, request.tool)
         ids = identities(call_facts(workspace_id, request, tool.rules))
@@ -88,6 +91,7 @@ def claim_batch(workspace_id: int, requests: Sequence[ClaimRequest]) -> list[Cla
     Each is answered as if asked alone after those before it. One whose arguments or identities
     cannot be compared is answered with its `canonical.Refused`, and nothing of it is recorded.
     """
+    restore_fence.guard()
     answers: dict[int, ClaimAnswer | Refused] = {}
     while len(answers) < len(requests):
         asked: dict[int, dict[str, Any]] = {}

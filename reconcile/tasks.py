@@ -15,7 +15,7 @@ from celery import current_app, shared_task
 from kombu.exceptions import OperationalError
 
 from effects.core.problems import ClaimNotFound
-from ledger import append, queries
+from ledger import append, queries, restore_fence
 from reconcile import cards, webhook_apply
 from reconcile.investigate import Asking, investigate
 
@@ -48,6 +48,7 @@ BROKER_SECONDS: Final = 2
 )
 def tick() -> None:
     """Let the clock speak, then hand out the look-ups that are due."""
+    restore_fence.refresh()
     append.sweep(SWEPT_MAX)
     for due in append.take_due_lookups(LOOKUPS_MAX, HANDED_OVER_SECONDS):
         look.apply_async(
