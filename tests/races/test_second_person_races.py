@@ -28,9 +28,11 @@ def waiting():
     desk.see(tool, claim_id, SightingWord.ABSENT, data={"strength": "weak"})
     call = queries.call(tool.workspace_id, claim_id)
     token = deciding.token_for(call, ana.pk)
+    screen = deciding.read_token(token, claim_id=claim_id, user_id=ana.pk)
+    assert screen is not None
     filled = Form(
         action=ActionName.RELEASE_NEW,
-        screen=deciding.read_token(token, claim_id=claim_id, user_id=ana.pk),
+        screen=screen,
         evidence=tuple(item.number for item in call.situation.evidence),
         reason="The customer got nothing.",
         typed="149.00",

@@ -258,7 +258,7 @@ def test_a_held_request_is_allowed_once_beside_its_blocker(charge, lea):
     (seen,) = [one for one in call_of(charge, claim_id).others if one.held_id == other.held_id]
     assert (seen.allowed, seen.used) == (True, True)
     again = send(charge, claim_id, lea, ActionName.ALLOW, **allow)
-    assert (again.decision_id, again.again) == (made.decision_id, True)
+    assert again == Made(decision_id=made.decision_id, again=True)
 
 
 @pytest.mark.parametrize(
@@ -349,6 +349,8 @@ def test_a_release_is_not_held_until_its_window_is_gone(halden, lea):
     ]
     claim = record.claim(tool.workspace_id, claim_id)
     safe_until = record.safe_retry_until(claim)
+    assert safe_until is not None
+    assert until[-1] is not None
     assert until[-1] <= safe_until - timedelta(minutes=5) + timedelta(seconds=60)
     assert isinstance(
         deciding.hold_longer(tool.workspace_id, claim_id, made.decision_id, lea.pk),

@@ -102,9 +102,12 @@ def test_a_request_waits_under_its_tab_even_where_the_call_is_settled(
     if settled:
         desk.see(charge, lost, SightingWord.FOUND, objects=("pi_1",), counts=True)
     call = queries.call(charge.workspace_id, lost)
+    token = deciding.token_for(call, ana.pk)
+    screen = deciding.read_token(token, claim_id=lost, user_id=ana.pk)
+    assert screen is not None
     form = Form(
         action=ActionName.REOPEN if settled else ActionName.CLOSE,
-        screen=deciding.read_token(deciding.token_for(call, ana.pk), claim_id=lost, user_id=ana.pk),
+        screen=screen,
         reason="Wrong account.",
         ask_second=True,
     )

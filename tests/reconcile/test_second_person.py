@@ -9,6 +9,7 @@ from effects.core.problems import NotOffered
 from effects.core.vocabulary import AnswerCode, ClaimState, Role, SightingWord, Verdict
 from effects.models import Membership
 from ledger import append
+from ledger import queries as record
 from ledger.append import Consent, NewDecision
 from ledger.management.verification import ONE_PERSON_WHERE_TWO_WERE_NEEDED, rows_of
 from reconcile import approve, asking, queries
@@ -157,7 +158,7 @@ def test_nobody_approves_their_own_request(halden, gift, lea, mo, lost, role):
 def test_the_record_itself_takes_no_one_as_their_own_second_person(gift, lea, mo, lost):
     version = queries.call(gift.workspace_id, lost).claim.version
     consent = Consent(
-        proposed_at=queries.record.clock(), second_user_id=lea.pk, roles=(Role.LEAD, Role.ADMIN)
+        proposed_at=record.clock(), second_user_id=lea.pk, roles=(Role.LEAD, Role.ADMIN)
     )
     decision = NewDecision(
         verdict=Verdict.RELEASE_NEW,
