@@ -20,9 +20,10 @@
 Everything named in `__all__` is documented in docs/client.md; everything else is inside.
 """
 
+from effects.client.aio import AsyncCall, AsyncLedger, AsyncTurn
 from effects.client.asking import Patience, ToolCall
 from effects.client.call import Call
-from effects.client.decorate import Tool, effect
+from effects.client.decorate import AsyncTool, Tool, effect
 from effects.client.effect_result import Effect
 from effects.client.ledger import Ledger, NotGranted
 from effects.client.spool import Delivered, Spool, SpoolFull
@@ -47,6 +48,10 @@ from effects.core.vocabulary import EffectClass
 __all__ = [
     "VERSION",
     "ArgumentsRefused",
+    "AsyncCall",
+    "AsyncLedger",
+    "AsyncTool",
+    "AsyncTurn",
     "BadRequest",
     "Call",
     "ClaimNotFound",

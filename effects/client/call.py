@@ -151,14 +151,22 @@ class Call:
         try:
             return send()
         except Exception as error:
-            failure = classify_exception(error, contract=self._contract, outside=self._outside)
-            if failure.outcome is not Outcome.REFUSED or failure.http_status != UNAUTHORISED:
+            if not self.was_refused_unauthorised(error):
                 raise
         # Outside the handler: the first exception is no part of what the second request meets.
-        self._checks_passed -= 1
+        self.forget_check()
         refresh()
         self.check_send()
         return send()
+
+    def was_refused_unauthorised(self, error: Exception) -> bool:
+        """Whether it proves that the provider refused the credentials and did nothing."""
+        failure = classify_exception(error, contract=self._contract, outside=self._outside)
+        return failure.outcome is Outcome.REFUSED and failure.http_status == UNAUTHORISED
+
+    def forget_check(self) -> None:
+        """The request that a check allowed provably did nothing."""
+        self._checks_passed -= 1
 
     # How it ended
 

@@ -115,13 +115,14 @@ class Ledger:
         so is reported as unknown. An exception is sorted, reported and raised again. Afterwards
         `call.effect` holds what to tell the model.
         """
-        text = arguments if isinstance(arguments, str) else arguments_text(arguments)
-        arguments_value(text)
+        request = claim_request_of(tool, arguments, at, effect_class)
         begun = self.begin(
-            claim_request(tool=tool, effect_class=effect_class, arguments=text, at=at),
-            contract=contract,
-            object_from=object_from,
-            outside=sys.exception(),
+            Asked(
+                request=request,
+                contract=contract,
+                object_from=object_from,
+                outside=sys.exception(),
+            )
         )
         if isinstance(begun, Effect):
             raise NotGranted(begun)
@@ -134,25 +135,17 @@ class Ledger:
         if not begun.ended:
             begun.fail(RuntimeError("The block ended without saying whether the effect happened."))
 
-    def begin(
-        self,
-        request: ClaimRequest,
-        *,
-        contract: Contract | None = None,
-        object_from: ObjectFrom | None = None,
-        outside: BaseException | None = None,
-    ) -> Call | Effect:
+    def begin(self, asked: Asked) -> Call | Effect:
         """Asks for the right to run one call: the attempt, or what to say instead of running it.
 
         The plain form under the decorator and the block. Whoever uses it must end the attempt with
         `complete` or `fail`. Raises `BadRequest`, `TokenRefused` or `ScopeMissing` if the question
         itself is wrong; nothing was granted then.
         """
-        asked = Asked(request=request, contract=contract, object_from=object_from, outside=outside)
         try:
-            (answer,), asked_at = self._ask(lambda: [self._transport.claim(request)])
+            (answer,), asked_at = self._ask(lambda: [self._transport.claim(asked.request)])
         except LedgerUnavailable as problem:
-            return _away(request, problem)
+            return _away(asked.request, problem)
         return self._begun(asked, answer, asked_at)
 
     def begin_all(self, calls: Sequence[Asked]) -> list[Call | Effect]:
@@ -265,6 +258,16 @@ class Ledger:
                 left_seconds = until - elapsed_clock_seconds()
                 time.sleep(max(0.0, min(pause_seconds, left_seconds)))
                 pause_seconds = min(pause_seconds * 2, self._patience.pause_seconds_max)
+
+
+def claim_request_of(
+    tool: str, arguments: Mapping[str, Any] | str, at: ToolCall, effect_class: EffectClass
+) -> ClaimRequest:
+    """The claim request for arguments as the model wrote them, or as a mapping. Raises
+    `ArgumentsRefused` and `BadRequest`; nothing has been asked then."""
+    text = arguments if isinstance(arguments, str) else arguments_text(arguments)
+    arguments_value(text)
+    return claim_request(tool=tool, effect_class=effect_class, arguments=text, at=at)
 
 
 def _away(request: ClaimRequest, problem: LedgerUnavailable) -> Effect:

@@ -15,10 +15,10 @@ from effects.core.canonical import canonical_text, parse_arguments
 from effects.core.exact_json import Refused
 
 if TYPE_CHECKING:
-    from effects.client.decorate import Tool
+    from effects.client.decorate import AsyncTool, Prepared, Tool
     from effects.client.ledger import Ledger
 
-__all__ = ["Turn", "TurnCall"]
+__all__ = ["Turn", "TurnCall", "TurnPlaces"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class TurnCall:
     """One call of a response: a decorated tool, the model's arguments as it wrote them (JSON text)
     or as a mapping, and the provider's id of the call."""
 
-    tool: Tool
+    tool: Tool | AsyncTool
     arguments: str | dict[str, Any]
     call_id: str | None = None
 
@@ -37,15 +37,10 @@ class TurnCall:
         return arguments_text(self.arguments)
 
 
-class Turn:
-    """One turn of a conversation. Give it the calls in the order in which the response has them.
+class TurnPlaces:
+    """Counts the places of a response's calls. `at` holds what every call of the turn shares."""
 
-    A turn that is asked for again is a new `Turn` with the same conversation and index; its calls
-    get the same places, and so are recognised. `at` holds what every call of the turn shares.
-    """
-
-    def __init__(self, ledger: Ledger, at: ToolCall) -> None:
-        self._ledger = ledger
+    def __init__(self, at: ToolCall) -> None:
         self._at = at
         self._position = 0
         self._seen: Counter[tuple[str, str]] = Counter()
@@ -58,6 +53,23 @@ class Turn:
         self._position += 1
         self._seen[same] += 1
         return at
+
+    def prepare_all(self, calls: Sequence[TurnCall]) -> list[Prepared]:
+        """The calls, placed and checked, and not asked for yet."""
+        placed = [(call, self.place(call.tool.name, call.text, call.call_id)) for call in calls]
+        return [call.tool.prepare(at, call.text) for call, at in placed]
+
+
+class Turn(TurnPlaces):
+    """One turn of a conversation. Give it the calls in the order in which the response has them.
+
+    A turn that is asked for again is a new `Turn` with the same conversation and index; its calls
+    get the same places, and so are recognised.
+    """
+
+    def __init__(self, ledger: Ledger, at: ToolCall) -> None:
+        super().__init__(at)
+        self._ledger = ledger
 
     def run(
         self, tool: Tool, arguments: str | dict[str, Any], call_id: str | None = None
@@ -72,8 +84,7 @@ class Turn:
 
         Raises, before anything is asked: `ArgumentsRefused` and TypeError as `Tool.run` does.
         """
-        placed = [(call, self.place(call.tool.name, call.text, call.call_id)) for call in calls]
-        prepared = [call.tool.prepare(at, call.text) for call, at in placed]
+        prepared = self.prepare_all(calls)
         begun = self._ledger.begin_all([one.asked for one in prepared if one.asked is not None])
         rest = iter(begun)
         ready = [(one, next(rest) if one.asked is not None else None) for one in prepared]

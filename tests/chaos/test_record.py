@@ -17,7 +17,7 @@ import pytest
 from django.db import DatabaseError, connections
 
 from effects.client import Ledger, Patience, ToolCall
-from effects.client.asking import claim_request
+from effects.client.asking import Asked, claim_request
 from effects.client.call import Call
 from effects.client.effect_result import Effect
 from effects.client.transport_http import HttpTransport, Timeouts
@@ -84,14 +84,13 @@ def a_ledger(stage: Stage, url: str, *, answer_seconds: float = 10.0, tries: int
 
 def begin(ledger: Ledger) -> Call | Effect:
     """One call of the model, as a worker asks for it; each worker has a nonce of its own."""
-    return ledger.begin(
-        claim_request(
-            tool=ToolName.CHARGE_CARD,
-            effect_class=EffectClass.KEYED_WRITE,
-            arguments='{"amount": 100, "order": "8841"}',
-            at=ToolCall(conversation="c-1", turn_index=1, call_id="toolu_aaaaaaaaaaaaaaaa"),
-        )
+    request = claim_request(
+        tool=ToolName.CHARGE_CARD,
+        effect_class=EffectClass.KEYED_WRITE,
+        arguments='{"amount": 100, "order": "8841"}',
+        at=ToolCall(conversation="c-1", turn_index=1, call_id="toolu_aaaaaaaaaaaaaaaa"),
     )
+    return ledger.begin(Asked(request=request))
 
 
 def grants(stage: Stage) -> int:
