@@ -52,7 +52,7 @@ _WRITTEN: Final = (
     *(ClaimAnswer, HeartbeatAnswer, Problem, BatchAnswer, BatchItem),
     *(IngestAnswer, ItemAnswer, StreamCursor),
 )
-_NOT_OF_THE_API: Final = frozenset({"stale", "not_offered", "ledger_behind"})
+_NOT_OF_THE_API: Final = frozenset({"stale", "not_offered"})
 
 
 def reads(model: type[BaseModel]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ ENDPOINTS = {
     ("post", "/api/v1/claims/{claim_id}/unknown"),
     ("post", "/api/v1/events"),
     ("post", "/api/v1/streams"),
+    ("get", "/api/v1/turns/{conversation}/{index}"),
 }
 
 
@@ -68,7 +69,7 @@ def test_every_problem_code_is_listed(found):
     permitted = {AnswerCode.GRANTED, AnswerCode.GRANTED_AGAIN, AnswerCode.REPLAYED}
     assert set(AnswerCode) - permitted <= listed
     assert {kind.code for kind in OWN_KINDS} <= listed
-    not_of_the_api = {"stale", "not_offered", "ledger_behind"}
+    not_of_the_api = {"stale", "not_offered"}
     assert {kind.code for kind in KINDS} - listed == not_of_the_api
 
 

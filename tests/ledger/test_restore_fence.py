@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from effects.core.problems import LedgerBehind
 from ledger import restore_fence
 
 pytestmark = pytest.mark.django_db
@@ -72,7 +73,7 @@ def test_an_emptied_database_beside_a_mark_is_behind():
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM ledger_watermark")
 
-    with pytest.raises(restore_fence.LedgerBehind):
+    with pytest.raises(LedgerBehind):
         restore_fence.guard()
 
 
@@ -82,7 +83,7 @@ def test_a_person_looks_says_why_and_grants_go_on(set_back, tmp_path):
     with pytest.raises(CommandError, match="Say why with --reason"):
         call_command("accept_restore", stdout=out)
     assert "are forgotten" in out.getvalue()
-    with pytest.raises(restore_fence.LedgerBehind):
+    with pytest.raises(LedgerBehind):
         restore_fence.guard()
 
     call_command("accept_restore", "--reason", "compared with the provider", stdout=out)
