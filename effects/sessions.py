@@ -20,12 +20,12 @@ class SessionStore(DatabaseStore):
 
     @override
     @classmethod
-    def get_model_class(cls) -> type[DeskSession]:  # type: ignore[override]  # Django's is the base.
+    def get_model_class(cls) -> type[DeskSession]:
         return DeskSession
 
     @override
-    def create_model_instance(self, data: dict[str, object]) -> DeskSession:  # type: ignore[override]  # as above
-        kept: DeskSession = super().create_model_instance(data)  # type: ignore[assignment]  # as above
+    def create_model_instance(self, data: dict[str, object]) -> DeskSession:
+        kept: DeskSession = super().create_model_instance(data)
         said = str(data.get(SESSION_KEY, ""))
         kept.user_id = int(said) if said.isdigit() else None
         return kept

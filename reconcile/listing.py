@@ -124,11 +124,11 @@ class QueuePage:
 def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
     """The page that the filters ask for, in as many statements for one row as for fifty."""
     now = queries.clock()
-    figures = read_figures(workspace_id, now)
+    figures = read_figures(workspace_id, now, filters.user_id)
     if figures.unread:
         cards.fill(workspace_id=workspace_id)
         now = queries.clock()
-        figures = read_figures(workspace_id, now)
+        figures = read_figures(workspace_id, now, filters.user_id)
     at = min(filters.after.at, now) if filters.after else now
     found = _placed_rows(workspace_id, filters, at)
     shown, next_place = found[:ROWS_PER_PAGE], None
@@ -157,9 +157,9 @@ def next_after(workspace_id: int, claim_id: UUID) -> Row | None:
     return rows[0] if rows else None
 
 
-def read_figures(workspace_id: int, now: datetime) -> Figures:
+def read_figures(workspace_id: int, now: datetime, user_id: int = 0) -> Figures:
     """Counts and sums over everything undecided, at `now`."""
-    rows = _ask(figures_statement(), _parameters(workspace_id, now))
+    rows = _ask(figures_statement(), _parameters(workspace_id, now, user_id))
     counted = [view for view in View if view not in {View.RESOLVED, View.ALL}]
     next_ones = [row["closes_next"] for row in rows if row["closes_next"] is not None]
     return Figures(
@@ -196,7 +196,7 @@ def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Pla
     """One more than a page holds, so that it is known whether another page follows."""
     searched = search.search_for(workspace_id, filters.q)
     after = filters.after
-    parameters = _parameters(workspace_id, at) | searched.parameters
+    parameters = _parameters(workspace_id, at, filters.user_id) | searched.parameters
     parameters |= {"tool": filters.tool, "state": filters.state, "limit": ROWS_PER_PAGE + 1}
     if after is not None:
         parameters |= {
@@ -219,9 +219,10 @@ def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Pla
     ]
 
 
-def _parameters(workspace_id: int, at: datetime) -> dict[str, Any]:
+def _parameters(workspace_id: int, at: datetime, user_id: int = 0) -> dict[str, Any]:
     return {
         "workspace_id": workspace_id,
+        "user_id": user_id,
         "at": at,
         "soon": at + CLOSING_SOON,
         "newest_max": NEWEST_MAX,

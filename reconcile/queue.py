@@ -39,6 +39,8 @@ class View(StrEnum):
     """The system views, each a tab or behind one of the five numbers."""
 
     OPEN = "open"
+    MINE = "mine"
+    UNTAKEN = "untaken"
     CLOSING = "closing"
     UNKEYED = "unkeyed"
     LATE = "late"
@@ -57,6 +59,8 @@ class View(StrEnum):
 
 VIEW_LABELS: Final = {
     View.OPEN: "All undecided",
+    View.MINE: "Mine",
+    View.UNTAKEN: "Untaken",
     View.CLOSING: "Closing soon",
     View.UNKEYED: "Unkeyed writes",
     View.LATE: "Window closed",
@@ -119,6 +123,7 @@ class Filters:
     q: str = ""
     sort: Sort = Sort.WINDOW
     after: Place | None = None
+    user_id: int = 0  # whose calls "Mine" are; never said by the address
 
     @property
     def narrowed(self) -> bool:
@@ -264,8 +269,14 @@ NEEDS_A_PERSON: Final = """(s.state IN ('unknown', 'conflicted', 'in_flight')
     OR s.state = 'not_executed' AND s.used_up)"""
 
 _AWAKE: Final = f"{NEEDS_A_PERSON} AND NOT s.snoozed"
+# Who has taken which call: a small table, and only of this workspace.
+_TAKEN: Final = """SELECT claim_id FROM reconcile_take
+    WHERE workspace_id = %(workspace_id)s AND ended_at IS NULL AND until > %(at)s"""
+
 _VIEWS: Final = {
     View.OPEN: _AWAKE,
+    View.MINE: f"{NEEDS_A_PERSON} AND s.id IN ({_TAKEN} AND taken_by_id = %(user_id)s)",
+    View.UNTAKEN: f"{_AWAKE} AND s.id NOT IN ({_TAKEN})",
     View.CLOSING: f"{_AWAKE} AND s.window_until > %(at)s AND s.window_until <= %(soon)s",
     View.UNKEYED: f"{_AWAKE} AND s.effect_class = 'unkeyed_write'",
     View.LATE: f"{_AWAKE} AND s.window_until <= %(at)s",

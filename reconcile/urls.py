@@ -10,6 +10,7 @@ from reconcile.pages import (
     request,
     sandbox,
     second_person,
+    take,
     tools,
     webhooks,
 )
@@ -31,6 +32,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
         request.take_back,
         name="call-second-take-back",
     ),
+    path("calls/<uuid:claim_id>/take", take.take, name="call-take"),
+    path("calls/<uuid:claim_id>/give-back", take.give_back, name="call-give-back"),
     path("calls/<uuid:claim_id>/snooze", aside.snooze, name="call-snooze"),
     path("calls/<uuid:claim_id>/wake", aside.wake, name="call-wake"),
     path(

@@ -34,7 +34,7 @@ _LABELS: Final = {
 }
 
 
-def _with_our_words(form: PasswordChangeForm[User] | SetPasswordForm[User]) -> None:
+def _with_our_words(form: SetPasswordForm[User]) -> None:
     form.label_suffix = ""
     for name, field in form.fields.items():
         field.label = _LABELS[name]

@@ -74,7 +74,8 @@ class PersonForm(forms.Form):
 
     @override
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **kwargs)
+        self.label_suffix = ""
 
     def clean_login(self) -> str:
         login = str(self.cleaned_data["login"])

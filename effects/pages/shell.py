@@ -8,7 +8,7 @@ from typing import Final
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from effects.access import ROLE_WORDS, current_membership
+from effects.access import ROLE_WORDS, Ability, can, current_membership
 from effects.core.vocabulary import Role
 from effects.models import Membership
 from effects.pages import settings as own
@@ -46,10 +46,14 @@ class Shell:
 # Word, icon, url name, and how the url names of the pages below it begin. An entry whose page is
 # not part of this installation is left out.
 _NAVIGATION: Final = (
-    ("Queue", "queue", "queue", ("queue", "call", "decision")),
-    ("Tools", "tools", "tools", ("tool",)),
-    ("Sandbox", "sandbox", "sandbox", ("sandbox",)),
-    ("People", "people", "people", ("people", "person")),
+    ("Queue", "queue", "queue", ("queue", "call", "decision"), Ability.SEE),
+    ("Events", "turns", "events", ("event", "turn"), Ability.SEE),
+    ("Tools", "tools", "tools", ("tool",), Ability.SEE),
+    ("Webhooks", "download", "webhooks", ("webhook",), Ability.SEE_WEBHOOKS),
+    ("People", "people", "people", ("people", "person"), Ability.SEE),
+    ("Sandbox", "sandbox", "sandbox", ("sandbox",), Ability.SEE),
+    ("Second person", "eye", "second-person", ("second-person",), Ability.SEE),
+    ("API tokens", "key", "tokens", ("token",), Ability.SEE_TOKENS),
 )
 
 
@@ -59,7 +63,7 @@ def shell_of(request: HttpRequest | None) -> Shell:
     signed_in = request is not None and membership is not None
     times = own.shown_times(request)
     return Shell(
-        entries=_entries(request) if signed_in else (),
+        entries=_entries(request, Role(membership.role)) if membership and signed_in else (),
         membership=membership,
         memberships=_memberships(membership),
         name=_name(membership),
@@ -96,11 +100,13 @@ def initials(name: str) -> str:
     return letters.upper()
 
 
-def _entries(request: HttpRequest | None) -> tuple[Entry, ...]:
+def _entries(request: HttpRequest | None, role: Role | None = None) -> tuple[Entry, ...]:
     match = getattr(request, "resolver_match", None)
     here = (match.url_name or "") if match else ""
     found = []
-    for word, icon, url_name, below in _NAVIGATION:
+    for word, icon, url_name, below, ability in _NAVIGATION:
+        if role is not None and not can(role, ability):
+            continue
         try:
             address = reverse(url_name)
         except NoReverseMatch:

@@ -60,7 +60,8 @@ class TokenForm(forms.Form):
 
     @override
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **kwargs)
+        self.label_suffix = ""
 
 
 @never_cache

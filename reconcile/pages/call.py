@@ -34,6 +34,7 @@ from reconcile.pages.review import (
     review_part,
     safe_actions_for,
 )
+from reconcile.pages.taken import take_part
 from reconcile.queries import Call
 from reconcile.reading import RAW_CHARACTERS_SHOWN_MAX, argument_rows
 from reconcile.verdict import verdict
@@ -108,6 +109,7 @@ def call_page(
         **_history(request, seen, names),
         **held_part(seen),
         **requests_part(request, seen, answered),
+        **take_part(request, seen),
         "review": review_part(request, seen, typed),
     }
     return render(request, "reconcile/call.html", context, status=status)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from django.http import HttpResponse
@@ -14,13 +14,15 @@ from effects.access import DeskRequest, membership_required
 from effects.core.vocabulary import ClaimState
 from effects.models import Tool
 from effects.templatetags.desk import STATE_PARTS
-from reconcile import listing
+from reconcile import listing, takes
 from reconcile.listing import QueuePage
 from reconcile.queue import NEWEST_MAX, Filters, Sort, View, read_filters
 
 TOOLS_OFFERED_MAX: Final = 200
 TABS: Final = (
     View.OPEN,
+    View.MINE,
+    View.UNTAKEN,
     View.CLOSING,
     View.UNKEYED,
     View.SNOOZED,
@@ -53,11 +55,14 @@ class Heading:
 @membership_required
 def queue(request: DeskRequest) -> HttpResponse:
     """The list that the address asks for. `?after=` continues a list at its frozen instant."""
-    filters = read_filters(request.GET)
+    filters = replace(read_filters(request.GET), user_id=request.user.pk)
     page = listing.queue_page(request.workspace.pk, filters)
     context = {
         "now": page.at,
         "page": page,
+        "takes": takes.current_of(
+            request.workspace.pk, [row.claim_id for row in page.rows], page.at
+        ),
         "filters": filters,
         "tabs": _tabs(page),
         "sorts": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -85,6 +86,12 @@ def short_id(claim_id: UUID | str) -> str:
 def short_hash(digest: bytes) -> str:
     text = bytes(digest).hex()
     return f"{text[:4]}…{text[-4:]}"
+
+
+@register.filter
+def of(things: Mapping[Any, Any], key: Any) -> Any:
+    """What belongs to a key, or None: `{{ takes|of:row.claim_id }}`."""
+    return things.get(key)
 
 
 @register.filter

@@ -133,6 +133,8 @@ def test_each_view_holds_what_its_name_says(halden, charge, gift):
     everything = {keyed, unkeyed, closed, released, held}
     assert found == {
         View.OPEN: {keyed, unkeyed, held},
+        View.MINE: set(),
+        View.UNTAKEN: {keyed, unkeyed, held},
         View.CLOSING: set(),
         View.UNKEYED: {unkeyed},
         View.LATE: set(),
