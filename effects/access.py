@@ -46,6 +46,7 @@ class Ability(StrEnum):
     CLOSE_CASE = "close_case"
     EDIT_RULES = "edit_rules"  # which decisions need a second person
     EDIT_TOOLS = "edit_tools"
+    APPLY_AGAIN = "apply_again"  # an event that a ledger kept elsewhere sent
     SEE_WEBHOOKS = "see_webhooks"
     EDIT_WEBHOOKS = "edit_webhooks"
     SEE_TOKENS = "see_tokens"
@@ -87,6 +88,7 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.SNOOZE: _STAFF,
     Ability.CLOSE_CASE: _DECIDERS,
     Ability.EDIT_RULES: frozenset({Role.ADMIN}),
+    Ability.APPLY_AGAIN: frozenset({Role.ENGINEER, Role.ADMIN}),
     Ability.EDIT_TOOLS: frozenset({Role.ADMIN}),
     # Webhooks as they came hold whatever the provider knows of its customers.
     Ability.SEE_WEBHOOKS: frozenset({Role.ENGINEER, Role.ADMIN}),

@@ -30,7 +30,7 @@ from effects.core.messages import (
     Unknown,
 )
 from effects.core.vocabulary import ClaimState, Outcome, TokenScope
-from ledger import api_batch, api_ingest, append, claiming, queries
+from ledger import api_batch, api_ingest, api_turns, append, claiming, queries
 from ledger.bearer import BearerToken, workspace_of
 from ledger.openapi import ANSWERS, CLAIM_ANSWERS, reads
 from ledger.reading import read_claim, read_report
@@ -212,3 +212,4 @@ def _id(text: str) -> UUID:
 
 api.add_router("", api_batch.router)
 api.add_router("", api_ingest.router)
+api.add_router("", api_turns.router)

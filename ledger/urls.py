@@ -12,7 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ledger.api import api
 from ledger.openapi import PREFIX, docs, openapi_json
-from ledger.pages import tokens
+from ledger.pages import events, tokens, turns
 from ledger.refusals import MethodNotAllowed, NoSuchEndpoint, refused
 
 PATH_CHARACTERS_SHOWN_MAX: Final = 200
@@ -52,6 +52,12 @@ for _pattern in _endpoints:
 urlpatterns: list[URLPattern | URLResolver] = [
     path("tokens/", tokens.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke/", tokens.revoke, name="token-revoke"),
+    path("events/", events.events, name="events"),
+    path("events/<int:item_id>/", events.event, name="event"),
+    path("events/<int:item_id>/again", events.again, name="event-again"),
+    path("events/<int:item_id>/raw", events.raw, name="event-raw"),
+    path("turns/", turns.conversation, name="turns"),
+    path("turns/<any:conversation>/<int:index>", turns.turn, name="turn"),
     path("api/docs", docs, name="api-docs"),
     path("api/openapi.json", openapi_json, name="openapi-json"),
     path(PREFIX, (_endpoints, _app_name, _namespace)),
