@@ -78,8 +78,13 @@ def claim_made(context: Context, made: said.ClaimMade) -> Outcomes:
     if word == "read":
         says = "The tool is a read, which needs no claim."
         return Applied(state=ItemState.RECORDED, reason="read", says=says, refs=(ref,))
-    says = {"attached": "The operation is claimed already; this names the same claim."}.get(word)
-    return Applied(claim_id=claim_id, reason=word, says=says, refs=(ref,))
+    attached = "The operation is claimed already; this names the same claim."
+    return Applied(
+        claim_id=claim_id,
+        reason=word,
+        says=attached if word == "attached" else None,
+        refs=(ref,),
+    )
 
 
 def _identified(

@@ -143,7 +143,8 @@ def turns_of(workspace_id: int, conversation: str, first: int) -> list[tuple[int
     for model in (Claim, Stream):
         found = model.objects.filter(workspace_id=workspace_id, scope__in=list(scopes))
         for scope in found.values_list("scope", flat=True):
-            index = scopes[bytes(scope)]
+            assert scope is not None, "it is one of those asked for"
+            index = scopes[bytes(scope or b"")]
             counted[index] = counted.get(index, 0) + (model is Claim)
     return sorted(counted.items())
 

@@ -15,7 +15,7 @@ from celery import current_app, shared_task
 from kombu.exceptions import OperationalError
 
 from effects.core.problems import ClaimNotFound
-from ledger import append, queries, restore_fence
+from ledger import append, ingest, queries, restore_fence
 from reconcile import cards, webhook_apply
 from reconcile.investigate import Asking, investigate
 
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 SWEPT_MAX: Final = 200
 """Most claims that the clock speaks to in one tick."""
+ITEMS_RETRIED_MAX: Final = 50
+"""Most items of ledgers kept elsewhere that one tick tries to apply again."""
 LOOKUPS_MAX: Final = 50
 """Most look-ups that one tick hands out."""
 LOOK_SECONDS_SOFT: Final = 100
@@ -50,6 +52,7 @@ def tick() -> None:
     """Let the clock speak, then hand out the look-ups that are due."""
     restore_fence.refresh()
     append.sweep(SWEPT_MAX)
+    ingest.retry(ITEMS_RETRIED_MAX)
     for due in append.take_due_lookups(LOOKUPS_MAX, HANDED_OVER_SECONDS):
         look.apply_async(
             args=(due.workspace_id, str(due.claim_id)),

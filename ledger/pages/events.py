@@ -30,8 +30,7 @@ EMPTY: Final = {
     "failed": ("Nothing failed", "Every readable event was applied."),
     "recent": (
         "Nothing was sent yet",
-        "Agents that keep a ledger of their own send events to /api/v1/events, with a token that "
-        "has the scope ingest.",
+        "Agents with a ledger of their own send events, with a token of scope ingest.",
     ),
 }
 
