@@ -15,7 +15,7 @@ from effects.core.vocabulary import Outcome, SightingWord, Verdict
 from effects.models import Workspace
 from ledger import append, claiming, queries
 from ledger.append import NewDecision, Observation
-from ledger.management.verification import functions_as_written, links
+from ledger.management.invariants.storage import functions_as_written, links
 from tests.support.agents import asked
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,8 @@ from effects.models import Membership
 from ledger import append
 from ledger import queries as record
 from ledger.append import Consent, NewDecision
-from ledger.management.verification import ONE_PERSON_WHERE_TWO_WERE_NEEDED, rows_of
+from ledger.management.invariants.base import rows_of
+from ledger.management.invariants.decisions import ONE_PERSON_WHERE_TWO_WERE_NEEDED
 from reconcile import approve, asking, queries
 from reconcile import decide as deciding
 from reconcile.actions import ActionName

@@ -11,7 +11,8 @@ from typing import Any, Final, override
 
 from django.core.management.base import BaseCommand
 
-from ledger.management.verification import Check, Difference, checks
+from ledger.management.invariants.base import Check, Difference
+from ledger.management.verification import checks
 
 DIFFERENCES_SHOWN_MAX: Final = 100
 
