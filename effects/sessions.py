@@ -25,7 +25,8 @@ class SessionStore(DatabaseStore):
 
     @override
     def create_model_instance(self, data: dict[str, object]) -> DeskSession:
-        kept: DeskSession = super().create_model_instance(data)
+        kept = super().create_model_instance(data)
+        assert isinstance(kept, DeskSession)
         said = str(data.get(SESSION_KEY, ""))
         kept.user_id = int(said) if said.isdigit() else None
         return kept

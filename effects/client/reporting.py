@@ -99,10 +99,9 @@ class Reporter:
         """Delivers what is kept, now, and says what is left."""
         if self._spool is None:
             return Delivered()
-        self._may_wait = False
+        self._may_wait = True
         delivered = self._spool.deliver(self._tell_kept)
-        if delivered.waiting:
-            self._may_wait = True
+        self._may_wait = delivered.waiting > 0
         if delivered.refused:
             logger.error(
                 "%s kept reports were refused; see refused/ in the spool", delivered.refused

@@ -90,7 +90,7 @@ class Spool:
         try:
             _write_through(draft, body)
             draft.rename(self._folder / f"{name}{SUFFIX}")
-            self._sync_folder()
+            _sync(self._folder)
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise SpoolFull(
@@ -125,13 +125,12 @@ class Spool:
                 except (LedgerUnavailable, TokenRefused, ScopeMissing):
                     break
                 except (LedgerProblem, ValueError) as problem:
-                    self._set_aside(path, str(problem))
-                    refused += 1
+                    refused += self._set_aside(path, str(problem))
                 else:
                     path.unlink()
                     told += 1
             if told:
-                self._sync_folder()
+                _sync(self._folder)
             return Delivered(told=told, refused=refused, waiting=self.waiting())
 
     def _records(self) -> list[Path]:
@@ -157,12 +156,19 @@ class Spool:
                 f"{self._bytes_max}. Deliver it or raise the limit."
             )
 
-    def _set_aside(self, path: Path, why: str) -> None:
+    def _set_aside(self, path: Path, why: str) -> int:
+        """Moves a record out of the way of the others; 0: there is no room for the reason, so it
+        stays where it is and is tried again."""
         aside = self._folder / "refused"
-        aside.mkdir(mode=0o700, exist_ok=True)
-        _write_through(aside / f"{path.stem}.why", why.encode())
-        path.rename(aside / path.name)
-        self._sync_folder()
+        try:
+            aside.mkdir(mode=0o700, exist_ok=True)
+            _write_through(aside / f"{path.stem}.why", why.encode())
+            path.rename(aside / path.name)
+            _sync(aside)
+            _sync(self._folder)
+        except OSError:
+            return 0
+        return 1
 
     @contextmanager
     def _delivering(self) -> Iterator[bool]:
@@ -175,12 +181,13 @@ class Spool:
                 return
             yield True
 
-    def _sync_folder(self) -> None:
-        handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _encoded(record: Kept) -> bytes:

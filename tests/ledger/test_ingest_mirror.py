@@ -107,7 +107,7 @@ def test_the_order_of_arrival_makes_no_difference(shop, refund, story, state, at
             shuffled.shuffle(sent)
         with transaction.atomic():
             # In batches of every size, so that orphans park across requests.
-            for batch in itertools.batched(sent, 1 + turn % 4, strict=False):
+            for batch in itertools.batched(sent, 1 + turn % 4):
                 tell(shop.pk, *batch)
             outcomes.append(told())
             claim = the_claim()

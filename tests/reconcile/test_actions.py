@@ -9,7 +9,7 @@ from effects.access import ROLE_WORDS, Ability, roles_with
 from effects.core.vocabulary import ClaimState, EffectClass, Outcome, Role, SightingWord
 from effects.money import Money
 from reconcile.action_rules import snooze_until
-from reconcile.actions import ActionName, find, safe_actions
+from reconcile.actions import Action, ActionName, find, safe_actions
 from reconcile.second_person import Team
 from reconcile.situation import AttemptSeen, Situation
 from tests.support.situations import (
@@ -47,7 +47,9 @@ def offered(situation: Situation, role: Role = Role.SUPPORT, team: Team = TWO) -
     return {action.name for action in actions if action.offered} - ASIDE
 
 
-def act(situation: Situation, name: ActionName, role: Role = Role.SUPPORT, team: Team = TWO):
+def act(
+    situation: Situation, name: ActionName, role: Role = Role.SUPPORT, team: Team = TWO
+) -> Action:
     return find(safe_actions(situation, role=role, team=team), name)
 
 

@@ -100,8 +100,10 @@ def test_every_state_has_a_page(browser, charge, state):
 
 @pytest.mark.parametrize(
     "action",
-    ["happened", "not_happened", "release_same", "release_new", "lost", "close"]
-    + ["settle", "reopen", "allow", "snooze", "second_person"],
+    [
+        *("happened", "not_happened", "release_same", "release_new", "lost", "close"),
+        *("settle", "reopen", "allow", "snooze", "second_person"),
+    ],
 )
 def test_every_review_can_be_linked(browser, charge, lost, action):
     page = text_of(review(browser, lost, action))

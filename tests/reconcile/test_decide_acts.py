@@ -280,6 +280,8 @@ def test_the_same_allowance_twice_is_one_and_another_request_is_not_it(charge, l
     filled = form(charge, claim_id, lea, ActionName.ALLOW, **allow)
     first = deciding.decide(charge.workspace_id, filled, role=Role.LEAD)
     second = deciding.decide(charge.workspace_id, filled, role=Role.LEAD)
+    assert isinstance(first, Made)
+    assert isinstance(second, Made)
     assert (first.decision_id, second.again) == (second.decision_id, True)
     strange = allow | {"held_request": 987654}
     assert isinstance(send(charge, claim_id, lea, ActionName.ALLOW, **strange), Unavailable)

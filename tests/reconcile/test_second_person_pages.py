@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from effects.core.vocabulary import Role, SightingWord
+from ledger.models import Claim
 from reconcile import queries
 from reconcile.models import Proposal, SecondPersonRule
 from tests.support import desk
@@ -96,6 +97,8 @@ def test_one_proposes_and_another_approves_and_both_names_stand(ana, lea, gift, 
     assert "Held: release with a new key" in held
     assert "approved by you" in held
     (decision,) = queries.call(gift.workspace_id, lost).decisions
+    assert decision.decided_by
+    assert decision.approved_by
     assert (decision.decided_by.username, decision.approved_by.username) == ("ana", "lea")
 
 
@@ -162,7 +165,7 @@ def test_what_belongs_to_one_action_is_not_read_for_another(ana, lea, lost):
 
 
 def lost_workspace(lost):
-    return queries.record.Claim.objects.get(pk=lost).workspace_id
+    return Claim.objects.get(pk=lost).workspace_id
 
 
 def test_a_call_is_snoozed_and_brought_back(ana, lost):
