@@ -19,7 +19,7 @@ from typing import Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from django.utils.crypto import constant_time_compare
 
 from effects.models import DeskSession, Membership
@@ -77,6 +77,15 @@ class Desk:
         self._task: asyncio.Task[None] | None = None
         self._thread: ThreadPoolExecutor | None = None
 
+    @property
+    def listening(self) -> tuple[Watcher, ...]:
+        return tuple(self._listening)
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is watched at present."""
+        return self._task is None or self._task.done()
+
     def refusal(self, user_id: int) -> int | None:
         """The code with which one more socket of this person is closed, if it is."""
         of_person = Counter(one.user_id for one in self._listening)[user_id]
@@ -95,10 +104,11 @@ class Desk:
         self._listening.discard(socket)
 
     async def ask[T](self, question: Callable[[], T]) -> T:
-        """Puts a question to the database in the watcher's own thread."""
+        """Puts a question to the database in the watcher's own thread. Raises django.db.Error."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, question)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, _answer, question)
 
     async def _watch(self) -> None:
         while self._listening:
@@ -107,10 +117,9 @@ class Desk:
             sockets = tuple(self._listening)
             try:
                 changed, refused = await self.ask(partial(self._look, topics, sockets))
-            except DatabaseError as failure:
+            except Error as failure:
                 # The database may be away: what changed meanwhile shows at the next look.
-                log.warning("Live updates: a look failed: %s", failure)
-                await self.ask(connection.close)
+                log.warning("Live updates: a look failed, the next one follows: %s", failure)
                 continue
             for socket in sockets:
                 if socket in refused:
@@ -118,7 +127,8 @@ class Desk:
                 elif (socket.workspace_id, socket.claim_id) in changed:
                     socket.flag.set()
         self._marks.clear()
-        await self.ask(connection.close)
+        self._task = None  # Who joins from here on starts a watcher: this one no longer looks.
+        await self.ask(_close)
 
     def _look(
         self, topics: set[Topic], sockets: tuple[Watcher, ...]
@@ -141,6 +151,20 @@ class Desk:
         self._marks = {topic: marks.get(topic, "") for topic in topics}
         self._snapshot, self._looked_at = seen, at
         return changed, refused
+
+
+def _answer[T](question: Callable[[], T]) -> T:
+    """Answers in the thread that owns the connection; one that failed is closed."""
+    try:
+        return question()
+    except Error:
+        _close()
+        raise
+
+
+def _close() -> None:
+    # A function, not `connection.close`: that would be the connection of the thread that says it.
+    connection.close()
 
 
 def _marks(topics: set[Topic]) -> dict[Topic, str]:
