@@ -65,6 +65,11 @@ DECISIONS: Final[dict[Verdict, frozenset[ClaimState]]] = {
 
 GRANTED_FROM: Final = frozenset({S.NOT_EXECUTED, S.RELEASED})
 
+# An attempt of a ledger kept elsewhere is learned of and granted by nobody: it runs, wherever the
+# claim was. A person's word that it happened may have spoken of it, so that what the other attempts
+# contradicted is no contradiction any more.
+LEARNED_OF: Final = frozenset({S.IN_FLIGHT, S.COMPLETED})
+
 
 def targets(before: ClaimState, kind: EventKind, word: str | None) -> frozenset[ClaimState]:
     """Where this event may lead from `before`, besides leaving the claim where it is."""

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from ledger.management.invariants import attempts, decisions, ingest, refold, storage
+from ledger.management.invariants import (
+    attempts,
+    canaries,
+    decisions,
+    evidence,
+    ingest,
+    refold,
+    storage,
+    work_lists,
+)
 from ledger.management.invariants.base import Check
+from ledger.management.invariants.transitions import Walk
 
 
 def checks(*, clock_may_move: bool) -> tuple[Check, ...]:
@@ -16,4 +26,16 @@ def checks(*, clock_may_move: bool) -> tuple[Check, ...]:
         storage.functions_checked(clock_may_move=clock_may_move),
         *decisions.CHECKS,
         *storage.PARENTS,
+    )
+
+
+def further_checks() -> tuple[Check, ...]:
+    """What `--all` asks besides: how each claim came to where it is, what it waits for, and what
+    nobody should have written down."""
+    return (
+        *Walk().checks(),
+        *evidence.CHECKS,
+        *work_lists.CHECKS,
+        *storage.WAYS_AROUND,
+        *canaries.CHECKS,
     )

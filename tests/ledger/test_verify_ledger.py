@@ -82,10 +82,11 @@ def history(shop, refund, email, person, pass_time) -> dict[str, UUID]:
 
 def test_a_sound_record_is_sound(history):
     assert verify("--clock-may-move") == (True, {})
+    assert verify("--clock-may-move", "--all") == (True, {})
 
 
 def test_an_empty_record_is_sound(db):
-    assert verify() == (True, {})
+    assert verify("--all") == (True, {})
 
 
 def test_people_are_told_in_sentences(history):

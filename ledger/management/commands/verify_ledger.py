@@ -12,7 +12,7 @@ from typing import Any, Final, override
 from django.core.management.base import BaseCommand
 
 from ledger.management.invariants.base import Check, Difference
-from ledger.management.verification import checks
+from ledger.management.verification import checks, further_checks
 
 DIFFERENCES_SHOWN_MAX: Final = 100
 
@@ -22,6 +22,11 @@ class Command(BaseCommand):
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--all",
+            action="store_true",
+            help="also every transition, work list and date, and a search for secrets: slower",
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
         parser.add_argument(
             "--clock-may-move",
@@ -31,7 +36,10 @@ class Command(BaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        found = [_run(check) for check in checks(clock_may_move=options["clock_may_move"])]
+        asked = checks(clock_may_move=options["clock_may_move"])
+        if options["all"]:
+            asked += further_checks()
+        found = [_run(check) for check in asked]
         sound = all(not outcome["differences"] for outcome in found)
         if options["json"]:
             self.stdout.write(json.dumps({"sound": sound, "checks": found}, indent=1))

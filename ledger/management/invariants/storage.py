@@ -22,9 +22,31 @@ SELECT t.name, 'no enabled trigger refuses a change'
    SELECT FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
     WHERE g.tgrelid = t.name::regclass AND p.proname = 'ledger_refuse_change'
       AND g.tgenabled IN ('O', 'A')
+      -- whatever changes, in whichever column
+      AND g.tgqual IS NULL AND cardinality(g.tgattr::int2[]) = 0
       AND g.tgtype & 2 = 2      -- before
       AND g.tgtype & 8 = 8      -- delete
       AND g.tgtype & 16 = 16)   -- update
+"""
+
+
+# A trigger does not fire for a replica, and TRUNCATE fires none of ours: it is the owner's alone.
+WAYS_AROUND_THE_GUARD: Final = """
+SELECT coalesce(nullif(r.setrole, 0)::regrole::text, 'every role'),
+       'its sessions are replicas, for which no trigger fires'
+  FROM pg_db_role_setting r, unnest(r.setconfig) AS said
+ WHERE said ~* '^session_replication_role=replica'
+   AND r.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+UNION ALL
+SELECT c.relname, format('%s may %s it, and owns nothing of it',
+         CASE WHEN a.grantee = 0 THEN 'everybody' ELSE a.grantee::regrole::text END,
+         lower(a.privilege_type))
+  FROM pg_class c, aclexplode(c.relacl) a
+ WHERE c.oid IN ('ledger_event'::regclass, 'ledger_decision'::regclass)
+   AND a.grantee <> c.relowner AND a.privilege_type IN ('TRUNCATE', 'TRIGGER')
+UNION ALL
+SELECT 'this session', 'it is a replica, for which no trigger fires'
+ WHERE current_setting('session_replication_role') = 'replica'
 """
 
 
@@ -132,6 +154,13 @@ GUARDS: Final = (
         id="I12",
         sentence="Events and decisions are never changed and never removed.",
         find=rows_of(UNGUARDED_TABLES),
+    ),
+)
+WAYS_AROUND: Final = (
+    Check(
+        id="I12",
+        sentence="Nobody but the owner of the tables could get around what refuses a change.",
+        find=rows_of(WAYS_AROUND_THE_GUARD),
     ),
 )
 PARENTS: Final = (
