@@ -149,7 +149,7 @@ class Spool:
                 f"The spool {self._folder} holds {len(records)} records; its limit RECORDS_MAX is "
                 f"{self._records_max}. Deliver it or raise the limit."
             )
-        used = sum(path.stat().st_size for path in records if path.exists())
+        used = sum(_size_bytes(path) for path in records)
         if used + size_bytes > self._bytes_max:
             raise SpoolFull(
                 f"The spool {self._folder} holds {used} bytes; its limit BYTES_MAX is "
@@ -180,6 +180,13 @@ class Spool:
                 yield False
                 return
             yield True
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # Another process has just delivered it.
+        return 0
 
 
 def _sync(folder: Path) -> None:
