@@ -19,6 +19,7 @@ _RULES = {
         "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     }
 }
+_COLOUR = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 _LOOKS = (
     {"color_scheme": "light"},
     {"color_scheme": "dark"},
@@ -34,6 +35,12 @@ def faults(page: Page) -> list[str]:
         for fault in found
         for node in fault["nodes"]
     ]
+
+
+def faults_of_colour(page: Page) -> list[str]:
+    """As much of it as another colour scheme can change: what is too pale to be read."""
+    found = Axe().run(page, options=_COLOUR).response["violations"]
+    return [f"{fault['id']}: {node['html'][:200]}" for fault in found for node in fault["nodes"]]
 
 
 def faults_in_every_look(page: Page) -> dict[str, list[str]]:
