@@ -87,6 +87,7 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.SECOND_PERSON: _DECIDERS,
     Ability.SNOOZE: _STAFF,
     Ability.CLOSE_CASE: _DECIDERS,
+    Ability.APPLY_AGAIN: "Apply an event from elsewhere again",
     Ability.EDIT_RULES: frozenset({Role.ADMIN}),
     Ability.APPLY_AGAIN: frozenset({Role.ENGINEER, Role.ADMIN}),
     Ability.EDIT_TOOLS: frozenset({Role.ADMIN}),

@@ -199,11 +199,12 @@ begin
   end if;
   select id, version, effect_class, lease_seconds, window_seconds, margin_seconds, attempts_max,
       hold_in_turn, agent_may_repeat
-    into strict t from effects_tool where id = p_tool and workspace_id = p_workspace;
+    into t from effects_tool where id = p_tool and workspace_id = p_workspace;
   a.flags := case when p_weak then '{weak_tool_call_id}'::text[] else '{}' end;
   a.effect_class := greatest(p_class, t.effect_class);
   a.decision_pending := false;
-  a.rules_changed := t.version <> p_tool_version;
+  -- A tool that is gone (the database was restored to before it) was remembered by the asker alone.
+  a.rules_changed := coalesce(t.version <> p_tool_version, true);
   if a.rules_changed or a.effect_class = 'read' then
     return a;
   end if;

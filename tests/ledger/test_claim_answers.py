@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from effects.core.messages import ClaimRequest
+from effects.core.messages import ClaimAnswer, ClaimRequest
 from effects.core.vocabulary import (
     AnswerCode,
     ClaimState,
@@ -15,6 +15,7 @@ from effects.core.vocabulary import (
     Verdict,
 )
 from ledger import claiming
+from ledger.functions import call
 from ledger.models import Case, Claim, HeldRequest
 from tests.laws.world import World
 from tests.ledger.claims import (
@@ -343,3 +344,19 @@ def test_a_turn_that_reorders_its_calls_keeps_their_identities(world: World) -> 
     again_b = ask(world, **(pay_b | other | {"position": 0}))
     again_a = ask(world, **(pay_a | other | {"position": 1}))
     assert (again_a.claim_id, again_b.claim_id) == (first.claim_id, second.claim_id)
+
+
+def test_a_tool_that_this_process_remembers_and_the_database_lost_is_looked_up_again(
+    world: World,
+) -> None:
+    """After a restore to before the tool was registered, its process still knows its number."""
+    granted(world)
+    lost = world.tool.pk
+    call("DELETE FROM effects_tool WHERE id = %s RETURNING 1", (lost,))
+    answer = claiming.claim(world.workspace_id, a_request(world, turn_index=9, arguments="{}"))
+    assert answer.code is AnswerCode.GRANTED
+    (again,) = claiming.claim_batch(
+        world.workspace_id, [a_request(world, turn_index=10, arguments='{"amount":7}')]
+    )
+    assert isinstance(again, ClaimAnswer)
+    assert again.code is AnswerCode.GRANTED
