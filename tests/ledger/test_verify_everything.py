@@ -1,6 +1,9 @@
 """`verify_ledger --all`: every fault that can be forged is found by the invariant it breaks."""
 
+import re
+
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from effects.core.messages import Complete, Fail, Unknown
@@ -8,6 +11,7 @@ from effects.core.vocabulary import Outcome, SightingWord, Verdict
 from ledger import append, queries
 from ledger.append import NewDecision, Observation
 from ledger.management.invariants.canaries import suspects
+from ledger.management.verification import checks, further_checks
 from tests.ledger.test_verify_ledger import claim, verify
 
 pytestmark = pytest.mark.django_db
@@ -253,6 +257,24 @@ def test_a_forged_record_is_found_by_what_it_breaks(record, kind):
     assert any(says in difference["says"] for difference in found.get(check, ())), found
     assert CARD not in str(found), "what is found is not repeated"
     assert "4eC39" not in str(found), "what is found is not repeated"
+
+
+def test_what_was_forgotten_is_filed_again_by_touching_it(shop, record):
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM ledger_due WHERE claim_id = %s", [record["lost"]])
+        assert verify("--all")[1].keys() == {"I20"}
+        cursor.execute("SELECT ledger_touch_v1(%s, %s)", [shop.pk, record["lost"]])
+
+    assert verify("--all") == (True, {})
+
+
+def test_the_handbook_says_what_each_finding_means():
+    handbook = (settings.BASE_DIR / "docs" / "verification.md").read_text(encoding="utf-8")
+    always, further = checks(clock_may_move=False), further_checks()
+
+    for check in (*always, *further):
+        assert f"\n| {check.id} " in handbook
+    assert {check.id for check in always} == set(re.findall(r"\n\| (\w+) \*always", handbook))
 
 
 SUSPECT = {
