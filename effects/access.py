@@ -87,7 +87,6 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.SECOND_PERSON: _DECIDERS,
     Ability.SNOOZE: _STAFF,
     Ability.CLOSE_CASE: _DECIDERS,
-    Ability.APPLY_AGAIN: "Apply an event from elsewhere again",
     Ability.EDIT_RULES: frozenset({Role.ADMIN}),
     Ability.APPLY_AGAIN: frozenset({Role.ENGINEER, Role.ADMIN}),
     Ability.EDIT_TOOLS: frozenset({Role.ADMIN}),
@@ -124,6 +123,7 @@ ABILITY_WORDS: Final[dict[Ability, str]] = {
     Ability.EDIT_TOOLS: "Register and change tools",
     Ability.SEE_WEBHOOKS: "See webhooks, and have one applied again",
     Ability.EDIT_WEBHOOKS: "Change where webhooks arrive",
+    Ability.APPLY_AGAIN: "Apply an event from elsewhere again",
     Ability.EDIT_RULES: "Change the rules for a second person",
     Ability.EDIT_PEOPLE: "Add people, change roles, deactivate",
 }

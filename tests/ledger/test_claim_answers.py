@@ -352,11 +352,12 @@ def test_a_tool_that_this_process_remembers_and_the_database_lost_is_looked_up_a
     """After a restore to before the tool was registered, its process still knows its number."""
     granted(world)
     lost = world.tool.pk
+    elsewhere = {"turn_index": 9, "call_id": None, "arguments": "{}"}
     call("DELETE FROM effects_tool WHERE id = %s RETURNING 1", (lost,))
-    answer = claiming.claim(world.workspace_id, a_request(world, turn_index=9, arguments="{}"))
+    answer = claiming.claim(world.workspace_id, a_request(world, **elsewhere))
     assert answer.code is AnswerCode.GRANTED
     (again,) = claiming.claim_batch(
-        world.workspace_id, [a_request(world, turn_index=10, arguments='{"amount":7}')]
+        world.workspace_id, [a_request(world, **(elsewhere | {"turn_index": 10, "ordinal": 1}))]
     )
     assert isinstance(again, ClaimAnswer)
-    assert again.code is AnswerCode.GRANTED
+    assert again.code is AnswerCode.HELD, "the same was asked for a turn earlier"
