@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, override
 from uuid import UUID, uuid4
 
 import pytest
+import websockets
 from asgiref.sync import sync_to_async
-from asgiref.testing import ApplicationCommunicator
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, connections
-from django.test import Client
+from websockets.typing import Origin
 
 from effects.asgi import application
 from effects.core.vocabulary import Role, SightingWord
 from effects.models import DeskSession, Membership, Tool, Workspace
 from reconcile import live, sockets
+from tests.support import stack
 from tests.support.clock import ShiftedClock
 from tests.support.desk import a_keyed_tool, a_lost_call, a_person, a_workspace, see
-
-HOST = "localhost:8000"
-HINT_SECONDS_MAX = 5
-QUIET_SECONDS = 0.5
-"""Ten looks of a watcher that looks as often as it does here."""
+from tests.support.sockets import (
+    HINT_SECONDS_MAX,
+    HOST,
+    cookie_of,
+    knock,
+    opened,
+    refusal,
+    scope_of,
+)
 
 type Scenario = Callable[[], Coroutine[Any, Any, None]]
 
@@ -52,66 +58,6 @@ def charge(shop: Workspace) -> Tool:
 @pytest.fixture
 def ana(shop: Workspace) -> User:
     return a_person(shop, Role.SUPPORT, "ana")
-
-
-def cookie_of(user: User) -> str:
-    client = Client()
-    client.force_login(user)
-    return f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
-
-
-def scope_of(cookie: str, address: str, origin: str) -> dict[str, Any]:
-    headers = [(b"host", HOST.encode()), (b"cookie", cookie.encode())]
-    if origin:
-        headers.append((b"origin", origin.encode()))
-    return {"type": "websocket", "path": address, "headers": headers, "query_string": b""}
-
-
-class Socket(ApplicationCommunicator):
-    """One browser's end of a socket."""
-
-    async def connect(self) -> bool:
-        await self.send_input({"type": "websocket.connect"})
-        return bool((await self.receive_output(HINT_SECONDS_MAX))["type"] == "websocket.accept")
-
-    async def hint(self) -> str:
-        message = await self.receive_output(HINT_SECONDS_MAX)
-        assert message["type"] == "websocket.send", message
-        return str(message["text"])
-
-    async def is_quiet(self) -> bool:
-        return bool(await self.receive_nothing(timeout=QUIET_SECONDS))
-
-    async def close_code(self) -> int:
-        """The code with which the desk ends the socket, whatever hints come before."""
-        while True:
-            message = await self.receive_output(HINT_SECONDS_MAX)
-            if message["type"] == "websocket.close":
-                return int(message["code"])
-
-    async def say(self, text: str) -> None:
-        await self.send_input({"type": "websocket.receive", "text": text})
-
-    async def go(self) -> None:
-        await self.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self.wait(HINT_SECONDS_MAX)
-
-
-def knock(cookie: str = "", address: str = "/live/queue", origin: str = f"http://{HOST}") -> Socket:
-    return Socket(application, scope_of(cookie, address, origin))
-
-
-async def opened(cookie: str, address: str = "/live/queue") -> Socket:
-    """A socket whose page has looked once, as every page does that has just been connected."""
-    socket = knock(cookie, address)
-    assert await socket.connect()
-    assert await socket.hint() == "look"
-    return socket
-
-
-async def refusal(socket: Socket) -> int:
-    assert await socket.connect()  # A code reaches a page only over an accepted socket.
-    return await socket.close_code()
 
 
 def play(scenario: Scenario) -> None:
@@ -440,3 +386,26 @@ def test_who_comes_while_the_watcher_is_going_is_watched_too(ana: User, charge: 
         await desk.ask(close)
 
     play(scenario)
+
+
+def test_a_desk_with_open_pages_stops_at_once(
+    ana: User, process_env: dict[str, str], tmp_path: Path
+) -> None:
+    cookie = cookie_of(ana)
+    url, program = stack.door("desk", "asginl", "effects.asgi:application", env=process_env)
+    address = url.replace("http://", "ws://") + "/live/queue"
+
+    async def watch_and_stop(terminate: Callable[[], None]) -> None:
+        headers, origin = {"Cookie": cookie}, Origin(url)
+        async with websockets.connect(address, origin=origin, additional_headers=headers) as page:
+            assert await asyncio.wait_for(page.recv(), HINT_SECONDS_MAX) == "look"
+            terminate()
+            # No code: the page takes it for a lost line, and tries again until the desk is back.
+            with pytest.raises(websockets.ConnectionClosedError):
+                await asyncio.wait_for(page.recv(), HINT_SECONDS_MAX)
+
+    with stack.running(program, log=tmp_path / "desk.log") as process:
+        asyncio.run(watch_and_stop(process.terminate))
+        told_at = time.monotonic()
+        process.wait(HINT_SECONDS_MAX)
+        assert time.monotonic() - told_at < 3
