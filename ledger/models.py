@@ -122,6 +122,11 @@ class Claim(models.Model):
     def __str__(self) -> str:
         return f"{self.id} {self.state}"
 
+    def key_sent(self, generation: int) -> str:
+        """The key under which the provider knows an attempt of this generation: ours, or the one
+        that a ledger kept elsewhere has sent."""
+        return (generation == 1 and self.sent_key) or f"{self.key}-{generation}"
+
 
 class Event(models.Model):
     """One thing that was observed or done. Append-only: a trigger refuses anything else.

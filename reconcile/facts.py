@@ -39,6 +39,8 @@ BEGINS_ANEW: Final = frozenset(
 MARKED: Final = "marker_in_every_request"
 WEBHOOK: Final = "webhook"
 """The trigger of a sighting that a provider sent on its own, and of a read that it gave rise to."""
+ELSEWHERE: Final = "elsewhere"
+"""The trigger of a sighting that a ledger kept elsewhere told of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,11 @@ def _http_status(data: Mapping[str, Any] | None) -> int:
 
 def earlier_looks(events: Iterable[Event]) -> tuple[Earlier, ...]:
     """The look-ups before, newest first."""
-    looks = [e for e in events if e.kind == EventKind.SIGHTING and e.word]
+    looks = [
+        e
+        for e in events
+        if e.kind == EventKind.SIGHTING and e.word and (e.data or {}).get("trigger") != ELSEWHERE
+    ]
     return tuple(
         Earlier(word=SightingWord(str(e.word)), asked_at=e.at, objects=tuple(e.objects_seen or ()))
         for e in reversed(looks[-EARLIER_MAX:])
@@ -133,9 +139,13 @@ def looks_so_far(events: Sequence[Event]) -> int:
     for event in reversed(events):
         if event.kind in BEGINS_ANEW:
             break
-        # What a provider sent on its own was no question.
-        looks += event.kind == EventKind.SIGHTING and (event.data or {}).get("trigger") != WEBHOOK
+        # What a provider sent on its own, or told another ledger, was no question of ours.
+        looks += event.kind == EventKind.SIGHTING and _asked_by_us(event)
     return looks
+
+
+def _asked_by_us(event: Event) -> bool:
+    return (event.data or {}).get("trigger") not in {WEBHOOK, ELSEWHERE}
 
 
 def probe(read: Read, connection: Connection, facts: ClaimFacts) -> Probe:
@@ -154,7 +164,7 @@ def probe(read: Read, connection: Connection, facts: ClaimFacts) -> Probe:
         generations=tuple(
             KeyLife(
                 generation=generation,
-                key=f"{claim.key}-{generation}",
+                key=claim.key_sent(generation),
                 marker=marker(claim.pk, generation),
                 open=generation in open_generations,
             )

@@ -127,7 +127,7 @@ def _asked_words(seen: Call) -> dict[str, Any]:
         "arguments_cut": text is not None and len(text) > RAW_CHARACTERS_SHOWN_MAX,
         "arguments_size": None if text is None else len(text.encode()),
         "arguments_digest": bytes(seen.claim.arguments_digest),
-        "forwarded_key": f"{seen.claim.key}-{seen.claim.generation}" if keyed else "",
+        "forwarded_key": seen.claim.key_sent(seen.claim.generation) if keyed else "",
         "marker": marker(seen.claim.pk, seen.claim.generation),
         "marker_reached": [attempt.marker_sent for attempt in seen.attempts][:1],
         "told": pretty(seen.told.for_model),
@@ -243,6 +243,7 @@ def _author(made: Decision) -> str:
 @membership_required
 def ask(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     """Has the provider asked, by a worker. The page then looks for the answer by itself."""
+    require(request, Ability.ASK)
     seen = found_call(request, claim_id)
     actions, _ = safe_actions_for(request, seen)
     action = find(actions, ActionName.ASK)
