@@ -147,10 +147,10 @@ def _around(
 
 
 def _unsound() -> list[str]:
-    """What `manage.py verify_ledger` finds wrong with the record of the storm."""
+    """What `manage.py verify_ledger --all` finds wrong with the record of the storm."""
     told = io.StringIO()
     with suppress(SystemExit):
-        call_command("verify_ledger", "--json", stdout=told)
+        call_command("verify_ledger", "--all", "--json", stdout=told)
     return [
         f"{check['id']} {difference['of']}: {difference['says']}"
         for check in json.loads(told.getvalue())["checks"]
