@@ -1,17 +1,21 @@
 """`verify_ledger --all`: every fault that can be forged is found by the invariant it breaks."""
 
+import random
 import re
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
 from effects.core.messages import Complete, Fail, Unknown
-from effects.core.vocabulary import Outcome, SightingWord, Verdict
+from effects.core.vocabulary import ClaimState, Outcome, SightingWord, Verdict
 from ledger import append, queries
 from ledger.append import NewDecision, Observation
 from ledger.management.invariants.canaries import suspects
 from ledger.management.verification import checks, further_checks
+from ledger.models import Claim
+from tests.ledger.mirror import claim_made, ended, started, tell
+from tests.ledger.test_ingest_mirror import D14, DECIDED_BY_FACTS, SAID_BOTH, TWO_EFFECTS
 from tests.ledger.test_verify_ledger import claim, verify
 
 pytestmark = pytest.mark.django_db
@@ -257,6 +261,47 @@ def test_a_forged_record_is_found_by_what_it_breaks(record, kind):
     assert any(says in difference["says"] for difference in found.get(check, ())), found
     assert CARD not in str(found), "what is found is not repeated"
     assert "4eC39" not in str(found), "what is found is not repeated"
+
+
+MIRRORED = (D14, DECIDED_BY_FACTS, TWO_EFFECTS, SAID_BOTH)
+
+
+@pytest.mark.parametrize("story", MIRRORED, ids=["completed", "nothing", "two effects", "both"])
+def test_what_ledgers_kept_elsewhere_sent_is_sound_in_any_order(shop, refund, pass_time, story):
+    for seed in range(6):
+        sent = random.Random(seed).sample(story, len(story))
+        with transaction.atomic():
+            for number, item in enumerate(sent):
+                tell(shop.pk, item)
+                if number % 2 == seed % 2:
+                    pass_time(seconds=refund.lease_seconds + 1)
+                    append.sweep(10)
+            assert verify("--all", "--clock-may-move") == (True, {})
+            transaction.set_rollback(True)
+
+
+def test_an_attempt_learned_of_after_a_persons_word_is_sound(shop, refund, person, pass_time):
+    tell(shop.pk, claim_made(), started(attempt="a1", second=1))
+    pass_time(seconds=refund.lease_seconds + 1)
+    append.sweep(10)
+    claim_id = Claim.objects.get().pk
+    append.decide(
+        shop.pk,
+        claim_id,
+        NewDecision(
+            verdict=Verdict.HAPPENED,
+            claim_version=queries.claim(shop.pk, claim_id).version,
+            reason="seen",
+            user_id=person.pk,
+            hold_seconds=0,
+        ),
+    )
+    tell(shop.pk, ended("failed", attempt="a1", second=2, proof="refused"))
+    assert queries.claim(shop.pk, claim_id).state == ClaimState.CONFLICTED
+    tell(shop.pk, started(attempt="a2", second=3))
+    assert queries.claim(shop.pk, claim_id).state == ClaimState.COMPLETED
+
+    assert verify("--all", "--clock-may-move") == (True, {})
 
 
 def test_what_was_forgotten_is_filed_again_by_touching_it(shop, record):
