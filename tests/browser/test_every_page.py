@@ -47,7 +47,8 @@ def a_full_desk() -> tuple[Tool, list[str]]:
     """A workspace with something on every page, and the addresses that need an id from it."""
     shop = a_workspace()
     charge, gift = a_keyed_tool(shop), an_unkeyed_tool(shop)
-    weak, unkeyed = a_lost_call(charge), a_lost_call(gift, arguments={"amount": 250})
+    weak = a_lost_call(charge)
+    a_lost_call(gift, arguments={"amount": 250})
     see(charge, weak, SightingWord.ABSENT, data={"strength": "weak"})
     see(charge, weak, SightingWord.PENDING, data={"strength": "fair"})
     done = complete(charge, a_call(charge))
@@ -55,15 +56,12 @@ def a_full_desk() -> tuple[Tool, list[str]]:
     claim = queries.claim(shop.pk, weak)
     turn = reverse("turns") + f"?conversation={claim.conversation}"
     return charge, [
-        *(reverse("call", args=[claim_id]) for claim_id in (weak, unkeyed, done)),
-        reverse("call", args=[weak]) + "?dialog=happened",
+        *(reverse("call", args=[claim_id]) for claim_id in (weak, done)),
         reverse("tool", args=[charge.pk]),
-        reverse("tool", args=[gift.pk]),
         reverse("person", args=[Membership.objects.get(user=ben).pk]),
         turn,
         f"{turn}&turn={claim.turn_index}",
         reverse("queue") + "?view=all",
-        "/nowhere/",
     ]
 
 
