@@ -20,6 +20,7 @@ from reconcile.pages import call as call_pages
 @membership_required
 def snooze(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     """Puts the call off, as long as its window allows."""
+    require(request, Ability.SNOOZE)
     seen = call_pages.found_call(request, claim_id)
     done = snoozes.snooze(
         request.workspace.pk,

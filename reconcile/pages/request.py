@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from effects.access import DeskRequest, membership_required
+from effects.access import Ability, DeskRequest, membership_required, require
 from reconcile import approve
 from reconcile.approve import Answer, AnsweredBefore, NoSuchProposalError, Rejected
 from reconcile.asking import Fate
@@ -90,6 +90,7 @@ def _who_answered(before: AnsweredBefore) -> str:
 @membership_required
 def take_back(request: DeskRequest, claim_id: UUID, proposal_id: int) -> HttpResponse:
     """The author takes the request back. Too late is said, and is no error."""
+    require(request, Ability.WITHDRAW)
     call_pages.found_call(request, claim_id)
     if approve.withdraw(request.workspace.pk, claim_id, proposal_id, request.user.pk):
         messages.success(request, "The request is taken back.")

@@ -1,0 +1,250 @@
+"""Who gets in where: every address of the desk, for every role and for nobody.
+
+The addresses are read from the resolver; one that is not in the table fails. So nobody adds a page
+without saying who may open it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from effects.core.vocabulary import Role
+from effects.models import Connection, Membership, Tool, Workspace
+from ledger import auth, queries
+from ledger.auth import TokenScope
+from ledger.ingest import ingest
+from ledger.ingest_reading import EVENTS
+from ledger.models import IngestItem
+from reconcile import tasks
+from reconcile.models import WebhookDelivery
+from tests.support import desk
+
+pytestmark = pytest.mark.django_db
+
+ALL: Final = frozenset(Role)
+STAFF: Final = ALL - {Role.VIEWER}
+DECIDERS: Final = STAFF - {Role.ENGINEER}
+ENGINEERS: Final = frozenset({Role.ENGINEER, Role.ADMIN})
+ADMIN: Final = frozenset({Role.ADMIN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What a method answers to the roles that get in. All others get 403, nobody signs in first."""
+
+    status: int
+    roles: frozenset[Role]
+    elsewhere: int | None = None
+    """What a member of another workspace gets there; None where the address names no row."""
+
+
+def sees(roles: frozenset[Role] = ALL) -> Answers:
+    return Answers(status=200, roles=roles)
+
+
+def sees_own(roles: frozenset[Role] = ALL) -> Answers:
+    return Answers(status=200, roles=roles, elsewhere=404)
+
+
+def does(roles: frozenset[Role], status: int = 302) -> Answers:
+    return Answers(status=status, roles=roles)
+
+
+def does_own(roles: frozenset[Role], status: int = 302) -> Answers:
+    return Answers(status=status, roles=roles, elsewhere=404)
+
+
+NO: Final = None  # the method is not served: 405 to everybody, signed in or not
+
+# name: (GET, POST with an empty form)
+TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
+    "queue": (sees(), NO),
+    "call": (sees_own(), NO),
+    "call-answer": (Answers(status=204, roles=ALL, elsewhere=404), NO),
+    "call-body": (sees_own(), NO),
+    # A form that the page did not make is refused to everybody alike, before it is read; what a
+    # role may decide is judged with the call in hand.
+    "call-decide": (NO, does_own(ALL, 409)),
+    "call-second-answer": (NO, does_own(ALL, 409)),
+    "call-second-take-back": (NO, does_own(STAFF)),
+    "call-undo": (NO, does_own(STAFF)),
+    "call-hold": (NO, does_own(STAFF)),
+    "call-take": (NO, does_own(STAFF)),
+    "call-give-back": (NO, does_own(STAFF)),
+    "call-snooze": (NO, does_own(STAFF)),
+    "call-wake": (NO, does_own(STAFF)),
+    "call-ask": (NO, does_own(STAFF)),
+    "call-note": (NO, does_own(STAFF)),
+    "call-case-close": (NO, does_own(DECIDERS)),
+    # Everybody may read the rules that bind them; only an admin makes or ends one.
+    "second-person": (sees(), does(ADMIN, 422)),
+    "second-person-retire": (NO, does(ADMIN)),
+    "tools": (sees(), NO),
+    "tool-new": (sees(), does(ADMIN, 422)),
+    "tool": (sees_own(), does_own(ADMIN, 409)),
+    "sandbox": (sees(), NO),
+    "webhooks": (sees(ENGINEERS), NO),
+    "webhook-again": (NO, does_own(ENGINEERS)),
+    "webhook-body": (sees_own(ENGINEERS), NO),
+    "webhook-address": (NO, does_own(ADMIN)),
+    "tokens": (sees(ENGINEERS), does(ADMIN, 422)),
+    "token-revoke": (NO, does_own(ADMIN)),
+    "events": (sees(), NO),
+    "event": (sees_own(), NO),
+    "event-raw": (sees_own(), NO),
+    "event-again": (NO, does_own(ENGINEERS)),
+    "turns": (sees(), NO),
+    # A conversation's name is an agent's own word: another workspace has a turn of that name, too,
+    # and it is empty.
+    "turn": (Answers(status=200, roles=ALL, elsewhere=200), NO),
+    "people": (sees(), NO),
+    "people-add": (sees(ADMIN), does(ADMIN, 422)),
+    "person": (sees_own(), NO),
+    "person-role": (NO, does_own(ADMIN)),
+    "person-link": (NO, does_own(ADMIN, 200)),
+    "person-deactivate": (NO, does_own(ADMIN)),  # after the others: the member is gone then
+    "settings": (sees(), does(ALL)),
+    "password": (sees(), does(ALL, 422)),
+    "sessions-end": (NO, does(ALL)),
+    # An empty form names no workspace of theirs.
+    "workspace": (NO, does(ALL, 404)),
+}
+
+OPEN: Final = frozenset({"home", "login", "logout", "join", "healthz", "readyz"})
+"""These ask nobody who they are; each has tests of its own."""
+NO_DESK: Final = frozenset({"webhook", "api-docs", "openapi-json"})
+"""Doors of programs, and what describes the API."""
+
+
+def named(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[tuple[str, str]]:
+    """Name and address of every pattern that is not of the API itself."""
+    for one in patterns:
+        address = before + str(one.pattern)
+        if address.startswith(("api/v", "^api/v")):
+            continue
+        if isinstance(one, URLResolver):
+            yield from named(one.url_patterns, address)
+        else:
+            yield one.name or "", address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """A workspace with one row of everything that an address can name."""
+
+    workspace: Workspace
+    tool: Tool
+    ids: dict[str, Any]
+
+    def address(self, name: str) -> str:
+        pattern = dict(named(get_resolver().url_patterns))[name]
+        wanted = [part.split(">")[0].split(":")[-1] for part in pattern.split("<")[1:]]
+        return reverse(name, kwargs={word: self.ids[word] for word in wanted})
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
+    # Who may ask is judged here; the asking itself goes over a broker and has tests of its own.
+    monkeypatch.setattr(tasks, "ask_now", lambda *_, **__: None)
+    workspace = desk.a_workspace()
+    tool = desk.a_keyed_tool(workspace)
+    claim_id = desk.a_lost_call(tool)
+    claim = queries.claim(workspace.pk, claim_id)
+    other = desk.a_person(workspace, Role.SUPPORT, "other")
+    token, _ = auth.issue(workspace, "agents", [TokenScope.CLAIM], other)
+    ingest(workspace.pk, None, EVENTS, [b'{"id": 3'])
+    return Shop(
+        workspace=workspace,
+        tool=tool,
+        ids={
+            "claim_id": claim_id,
+            "conversation": claim.conversation,
+            "index": claim.turn_index,
+            "seq": 0,
+            "name": "arguments",
+            "proposal_id": 1,
+            "case_id": 1,
+            "tool_id": tool.pk,
+            "token_id": token.pk,
+            "item_id": IngestItem.objects.get().pk,
+            "connection_id": Connection.objects.get().pk,
+            "delivery_id": a_delivery().pk,
+            "membership_id": Membership.objects.get(user=other).pk,
+        },
+    )
+
+
+def a_delivery() -> WebhookDelivery:
+    now = queries.clock()
+    return WebhookDelivery.objects.create(
+        connection=Connection.objects.get(),
+        event_id="evt_1",
+        body=b"{}",
+        received_at=now,
+        last_received_at=now,
+    )
+
+
+def browser_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def status(client: Client, method: str, address: str) -> int:
+    answer = client.get(address) if method == "GET" else client.post(address)
+    if answer.status_code == 302 and answer["Location"].startswith("/login/"):
+        return 401  # our word for "sign in first"
+    return answer.status_code
+
+
+def expected(answers: Answers | None, role: Role | None) -> int:
+    if answers is None:
+        return 405
+    if role is None:
+        return 401
+    return answers.status if role in answers.roles else 403
+
+
+def test_every_address_is_in_the_table() -> None:
+    found = {name for name, _ in named(get_resolver().url_patterns)}
+    assert found - OPEN - NO_DESK == set(TABLE)
+
+
+@pytest.mark.parametrize("role", [None, *Role])
+def test_every_address_lets_in_whom_the_table_says(shop: Shop, role: Role | None) -> None:
+    client = browser_of(desk.a_person(shop.workspace, role)) if role else Client()
+    wrong = {}
+    for name, both in TABLE.items():
+        for method, answers in zip(("GET", "POST"), both, strict=True):
+            got, wanted = status(client, method, shop.address(name)), expected(answers, role)
+            if got != wanted:
+                wrong[f"{method} {name}"] = f"{got}, not {wanted}"
+    assert wrong == {}
+
+
+def test_what_belongs_to_another_workspace_does_not_exist(shop: Shop) -> None:
+    stranger = desk.a_person(desk.a_workspace("neighbour"), Role.ADMIN, "stranger")
+    client = browser_of(stranger)
+    wrong = {}
+    for name, both in TABLE.items():
+        for method, answers in zip(("GET", "POST"), both, strict=True):
+            if answers is not None and answers.elsewhere is not None:
+                got = status(client, method, shop.address(name))
+                if got != answers.elsewhere:
+                    wrong[f"{method} {name}"] = f"{got}, not {answers.elsewhere}"
+    assert wrong == {}
+
+
+def test_a_turn_of_another_workspace_shows_nothing_of_it(shop: Shop) -> None:
+    stranger = desk.a_person(desk.a_workspace("neighbour"), Role.ADMIN, "stranger")
+    page = browser_of(stranger).get(shop.address("turn")).content.decode()
+    assert "proves nothing" in page
+    assert str(shop.ids["claim_id"]) not in page
