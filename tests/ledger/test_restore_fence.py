@@ -3,13 +3,15 @@
 import io
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
 from effects.core.problems import LedgerBehind
-from ledger import restore_fence
+from ledger import append, restore_fence
+from reconcile import tasks
 
 pytestmark = pytest.mark.django_db
 
@@ -94,8 +96,101 @@ def test_a_person_looks_says_why_and_grants_go_on(set_back, tmp_path):
     assert restore_fence.refresh()
 
 
-def test_a_file_that_is_no_mark_is_said_to_be_none():
-    restore_fence.mark_path().write_text("[]")
+UNREADABLE = {
+    "empty": b"",
+    "half": b'{"counter": 1, "newest',
+    "a list": b"[]",
+    "a text for a counter": b'{"counter": "7", "newest_claim": null, "at": ""}',
+    "a yes for a counter": b'{"counter": true, "newest_claim": null, "at": ""}',
+    "below nought": b'{"counter": -1, "newest_claim": null, "at": ""}',
+    "a name too many": b'{"counter": 1, "newest_claim": null, "at": "", "more": 1}',
+    "no text": b"\xff\xfe",
+    "deep": b"[" * 4000,
+    "long": b" " * 5000,
+}
 
-    with pytest.raises(ValueError, match="no mark"):
+
+@pytest.mark.parametrize("written", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_file_that_is_no_mark_counts_as_a_ledger_that_was_set_back(written, caplog):
+    restore_fence.mark_path().write_bytes(written)
+
+    with pytest.raises(restore_fence.MarkUnreadableError, match="no mark"):
         restore_fence.read_mark()
+    assert not restore_fence.refresh()
+    with pytest.raises(LedgerBehind, match="accept_restore"):
+        restore_fence.guard()
+    assert "no mark" in caplog.text
+    assert restore_fence.mark_path().read_bytes() == written
+
+
+def test_a_claim_beside_an_unreadable_mark_says_what_to_do(agent):
+    restore_fence.mark_path().write_bytes(b"")
+
+    refused = agent.claim()
+    assert (refused.status, refused.code) == (503, "ledger_behind")
+    assert "ledger_head.json is no mark" in refused.json["detail"]
+
+    out = io.StringIO()
+    call_command("accept_restore", "--reason", "the disk was full", stdout=out)
+    assert "is no mark" in out.getvalue()
+    assert agent.claim().claim["code"] == "granted"
+    assert restore_fence.refresh()
+
+
+def test_something_else_in_the_marks_place_grants_nothing_and_is_not_accepted(agent):
+    restore_fence.mark_path().mkdir()
+
+    assert agent.claim().code == "ledger_behind"
+    with pytest.raises(CommandError, match="Nothing is accepted"):
+        call_command("accept_restore", "--reason", "why not", stdout=io.StringIO())
+    assert agent.claim().code == "ledger_behind"
+
+
+def test_a_folder_that_cannot_be_written_stops_neither_the_clock_nor_a_grant(
+    agent, settings, monkeypatch, caplog
+):
+    # Not even root writes there.
+    settings.COUNTERFOIL_VAR = "/proc"
+    swept: list[int] = []
+    monkeypatch.setattr(append, "sweep", swept.append)
+
+    tasks.tick()
+
+    assert swept == [tasks.SWEPT_MAX]
+    assert "cannot be written" in caplog.text
+    assert agent.claim().claim["code"] == "granted"
+
+
+def test_the_clock_works_beside_an_unreadable_mark(monkeypatch):
+    restore_fence.mark_path().write_bytes(b"")
+    swept: list[int] = []
+    monkeypatch.setattr(append, "sweep", swept.append)
+
+    tasks.tick()
+
+    assert swept == [tasks.SWEPT_MAX]
+
+
+def test_a_slower_writer_does_not_take_a_newer_mark_back():
+    newer = restore_fence.Mark(counter=9, newest_claim=None, at="later")
+    restore_fence.mark_path().write_text(json.dumps(asdict(newer)))
+
+    restore_fence.move_on(5)
+
+    assert restore_fence.read_mark() == newer
+
+
+def test_a_writer_that_hangs_is_not_waited_for(monkeypatch, caplog):
+    monkeypatch.setattr(restore_fence, "LOCK_SECONDS_MAX", 0.05)
+
+    with restore_fence.locked():
+        assert not restore_fence.refresh()
+
+    assert "another process holds" in caplog.text
+    assert restore_fence.refresh()
+
+
+def test_a_mark_leaves_no_draft_behind(tmp_path):
+    restore_fence.refresh()
+
+    assert {path.name for path in tmp_path.iterdir()} == {"ledger_head.json", "ledger_head.lock"}
