@@ -15,10 +15,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from effects.core.vocabulary import Role
+from effects.core.vocabulary import Role, TokenScope
 from effects.models import Connection, Membership, Tool, Workspace
 from ledger import auth, queries
-from ledger.auth import TokenScope
 from ledger.ingest import ingest
 from ledger.ingest_reading import EVENTS
 from ledger.models import IngestItem
