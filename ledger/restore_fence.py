@@ -6,8 +6,7 @@ back. Then nothing is granted until a person has looked and said so; reports, lo
 go on, because evidence is never refused.
 
 A mark that cannot be read counts as one that the database is behind: what it knew is not known. A
-folder that cannot be written stops neither the clock's work nor a grant; it is said in the log, and
-by `manage.py check`.
+folder that cannot be written stops neither the clock's work nor a grant; it is said in the log.
 """
 
 from __future__ import annotations

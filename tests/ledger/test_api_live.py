@@ -163,7 +163,8 @@ def test_waiting_agents_hold_no_connection_and_do_not_stop_a_claim(remote, shop)
 
     assert {answer.claim["state"] for answer in answers} == {"completed"}
     assert idle_in_transaction == 0
-    assert during <= before - 12, "all but a few threads gave theirs back"
+    # How many threads of the door had served before is chance; sixteen agents wait in any case.
+    assert during <= max(4, before - 12), "all but a few threads gave theirs back"
 
 
 def connections() -> tuple[int, int]:
