@@ -66,7 +66,9 @@ REQUESTS = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60
+)
 @given(batch=st.lists(REQUESTS, max_size=6), before=st.sampled_from([None, *Outcome]))
 def test_a_batch_is_told_what_its_members_are_told_one_by_one(
     world: World, batch: list[dict[str, Any]], before: Outcome | None

@@ -17,11 +17,19 @@ from ledger.models import Claim
 from tests.ledger.mirror import claim_made, ended, started, tell
 from tests.ledger.test_ingest_mirror import D14, DECIDED_BY_FACTS, SAID_BOTH, TWO_EFFECTS
 from tests.ledger.test_verify_ledger import claim, verify
+from tests.support.clock import PRODUCTION
 
 pytestmark = pytest.mark.django_db
 
 LARGE = "1" * 3_000
 CARD = "4111 1111 1111 1111"
+
+
+@pytest.fixture(autouse=True)
+def _productions_clock(db: None) -> None:
+    """A test that commits may have left a clock of its own to this worker's database."""
+    with connection.cursor() as cursor:
+        cursor.execute(PRODUCTION)
 
 
 @pytest.fixture

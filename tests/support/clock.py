@@ -29,7 +29,7 @@ AS $$ SELECT clock_timestamp() + (SELECT shift FROM tests_clock) $$
 """
 PRODUCTION = """
 CREATE OR REPLACE FUNCTION ledger_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
-AS $$ SELECT clock_timestamp() $$
+AS $$ select clock_timestamp() $$
 """
 
 
