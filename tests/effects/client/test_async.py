@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import pytest
 
 from effects.client import (
@@ -204,26 +205,44 @@ def test_the_block_is_awaited_too(run: Any) -> None:
     assert run(work).status == "completed"
 
 
-def test_one_refresh_of_credentials(run: Any) -> None:
-    class Unauthorised(Exception):
-        pass
+@pytest.mark.parametrize(
+    ("answered", "expected", "sends", "refreshes"),
+    [
+        pytest.param([401, 200], ("completed", True), 2, 1, id="refused once"),
+        pytest.param([401, 401], ("not_executed", False), 2, 1, id="refused twice"),
+        pytest.param([500], ("unknown", False), 1, 0, id="another answer is no refusal"),
+    ],
+)
+def test_credentials_are_refreshed_once_and_only_after_a_refusal(
+    run: Any,
+    answered: list[int],
+    expected: tuple[str, bool],
+    sends: int,
+    refreshes: int,
+) -> None:
+    request = httpx.Request("POST", "https://payments.example")
+    sent: list[int] = []
+    refreshed: list[int] = []
 
     async def work(ledger: AsyncLedger) -> Any:
-        refreshed: list[int] = []
-
-        async def refresh_and_send(call: AsyncCall) -> None:
-            async def send() -> None:
-                raise Unauthorised
+        @effect(ledger, effect_class="keyed_write", tool="pay", object_from="id")
+        async def pay(call: AsyncCall, *, amount: int) -> dict[str, Any]:
+            async def send() -> dict[str, Any]:
+                status = answered[len(sent)]
+                sent.append(status)
+                httpx.Response(status, request=request).raise_for_status()
+                return {"id": f"pi_{amount}"}
 
             async def refresh() -> None:
                 refreshed.append(1)
 
-            with pytest.raises(Unauthorised):
-                await call.with_one_refresh(send, refresh)
+            return await call.with_one_refresh(send, refresh)
 
-        return (await a_tool(ledger, work=refresh_and_send)(AT, amount=1)).status, refreshed
+        return await pay(AT, amount=1)
 
-    assert run(work) == ("completed", [])
+    told = run(work)
+    assert (told.status, told.happened) == expected
+    assert (len(sent), len(refreshed)) == (sends, refreshes)
 
 
 def test_while_the_ledger_is_away_nothing_is_sent() -> None:
