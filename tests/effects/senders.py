@@ -23,6 +23,8 @@ import requests
 import stripe
 import urllib3
 
+from tests.support.awaiting import awaited
+
 TIMEOUT_SECONDS = 0.3
 PATH = "/v1/payment_intents"
 BODY = {"amount": 1200, "currency": "eur", "metadata": {"counterfoil": "cf_test"}}
@@ -45,7 +47,7 @@ def by_httpx2_async(url: str) -> object:
         async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS) as client:
             return (await client.post(url + PATH, json=BODY)).raise_for_status()
 
-    return asyncio.run(post())
+    return awaited(post())
 
 
 def by_requests(url: str) -> object:
@@ -107,7 +109,7 @@ def by_asyncio(url: str) -> object:
             finally:
                 writer.transport.abort()
 
-    return asyncio.run(post())
+    return awaited(post())
 
 
 def stripe_sender(http_client: Callable[[], stripe.HTTPClient], *, retries: int = 0) -> Sender:

@@ -22,6 +22,7 @@ from effects.core.vocabulary import Role, SightingWord
 from effects.models import DeskSession, Membership, Tool, Workspace
 from reconcile import live, sockets
 from tests.support import stack
+from tests.support.awaiting import awaited
 from tests.support.clock import ShiftedClock
 from tests.support.desk import a_keyed_tool, a_lost_call, a_person, a_workspace, see
 from tests.support.sockets import (
@@ -75,7 +76,7 @@ def play(scenario: Scenario) -> None:
             connections.close_all()
             await sync_to_async(connections.close_all)()
 
-    asyncio.run(whole())
+    awaited(whole())
 
 
 def close() -> None:
@@ -405,7 +406,7 @@ def test_a_desk_with_open_pages_stops_at_once(
                 await asyncio.wait_for(page.recv(), HINT_SECONDS_MAX)
 
     with stack.running(program, log=tmp_path / "desk.log") as process:
-        asyncio.run(watch_and_stop(process.terminate))
+        awaited(watch_and_stop(process.terminate))
         told_at = time.monotonic()
         process.wait(HINT_SECONDS_MAX)
         assert time.monotonic() - told_at < 3

@@ -28,6 +28,7 @@ from ledger import auth, queries
 from ledger.models import Claim
 from tests.effects.client.scripted_ledger import QUICK
 from tests.effects.faulty_server import closed_port
+from tests.support.awaiting import awaited
 
 AT = ToolCall(conversation="c", turn_index=0, call_id="toolu_01WkP9QmXyZ01234")
 
@@ -52,7 +53,7 @@ def run(live_api: str, shop: Workspace) -> Callable[..., Any]:
             async with AsyncLedger(live_api, token, patience=QUICK) as ledger:
                 return await work(ledger)
 
-        return asyncio.run(main())
+        return awaited(main())
 
     return run
 
@@ -251,7 +252,7 @@ def test_while_the_ledger_is_away_nothing_is_sent() -> None:
         async with AsyncLedger(address, "t", patience=QUICK) as ledger:
             return await a_tool(ledger)(AT, amount=1)
 
-    told = asyncio.run(main())
+    told = awaited(main())
     assert (told.status, told.nothing_sent) == ("ledger_unavailable", True)
 
 
