@@ -250,9 +250,9 @@ def _stream(stream: Stream, announced: Iterable[Call]) -> TurnStream:
 
 
 TERMINAL_WORDS: Final = {
-    Terminal.FINISHED: "the response finished",
-    Terminal.TRUNCATED: "the response was ended by a limit",
-    Terminal.ERROR: "the provider sent an error",
+    Terminal.SUCCESS: "the response finished",
+    Terminal.INCOMPLETE: "the response was ended by a limit",
+    Terminal.ERROR_EVENT: "the provider sent an error",
     Terminal.CANCELLED: "the reader stopped reading",
     Terminal.CUT: "the connection ended without a last event",
 }

@@ -131,9 +131,9 @@ class Terminal(StrEnum):
     """How a model's response ended, as far as anybody saw. Only the first is an end that the
     provider itself declared as normal; the end of a connection proves nothing."""
 
-    FINISHED = "finished"  # the provider's own last event was seen
-    TRUNCATED = "truncated"  # the provider said that a limit ended it
-    ERROR = "error"  # the provider sent an error inside the stream
+    SUCCESS = "success"  # the provider's own last event was seen
+    INCOMPLETE = "incomplete"  # the provider said that a limit ended it
+    ERROR_EVENT = "error_event"  # the provider sent an error inside the stream
     CANCELLED = "cancelled"  # the reader stopped reading
     CUT = "cut"  # the connection ended without a last event
 

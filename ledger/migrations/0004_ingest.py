@@ -236,7 +236,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     ("terminal", None),
-                    ("terminal__in", ["finished", "truncated", "error", "cancelled", "cut"]),
+                    ("terminal__in", ["success", "incomplete", "error_event", "cancelled", "cut"]),
                     _connector="OR",
                 ),
                 name="stream_terminal",

@@ -422,7 +422,7 @@ create function ledger_mirror_close_v1(
       select o.terminal, o.closed_at, o.error from ledger_stream o where o.id = p_stream
     ) e (terminal, closed_at, error)
     where e.terminal is not null
-    order by array_position(array['finished', 'truncated', 'error', 'cancelled', 'cut'], e.terminal),
+    order by array_position(array['success', 'incomplete', 'error_event', 'cancelled', 'cut'], e.terminal),
       e.closed_at, e.error limit 1
   ) n
   where s.id = p_stream

@@ -95,7 +95,7 @@ class AnthropicReader:
         if self._stop_reason is None:
             self._seen.violate("message_stop_without_stop_reason")
         limited = self._stop_reason in LIMITS
-        self._seen.finish(Terminal.TRUNCATED if limited else Terminal.FINISHED, self._stop_reason)
+        self._seen.finish(Terminal.INCOMPLETE if limited else Terminal.SUCCESS, self._stop_reason)
 
     def _call(self, index: int) -> OpenCall | None:
         return None if index in self._other else self._seen.by_key.get(index)

@@ -129,7 +129,7 @@ class Assembly:
             self.error_type = text_or_none(said.get("type")) or text_or_none(said.get("code"))
             self.error_message = text_or_none(said.get("message"))
             self.request_id = text_or_none(request_id) or self.request_id
-        self.finish(Terminal.ERROR, self.error_type)
+        self.finish(Terminal.ERROR_EVENT, self.error_type)
 
     def violate(self, what: str) -> None:
         _note(self.violations, what)
@@ -237,7 +237,7 @@ def _why_not(call: OpenCall, state: ArgumentsState, terminal: Terminal) -> NotDi
             pass
     if call.name is None:
         return NotDispatchable.NO_NAME
-    if terminal is Terminal.TRUNCATED:
+    if terminal is Terminal.INCOMPLETE:
         return NotDispatchable.TURN_INCOMPLETE
     return NotDispatchable.TURN_CANCELLED if terminal is Terminal.CANCELLED else None
 

@@ -63,11 +63,11 @@ class OpenAIChatReader:
         """The marker `[DONE]`, or as much of an end as can be seen without it."""
         limits = [reason for reason in self._reasons.values() if reason in LIMITS]
         if limits:
-            self._seen.finish(Terminal.TRUNCATED, limits[0])
+            self._seen.finish(Terminal.INCOMPLETE, limits[0])
         elif not self._reasons:
             self._seen.violate("done_without_finish_reason")
         elif self._choices <= self._reasons.keys():
-            self._seen.finish(Terminal.FINISHED, next(iter(self._reasons.values())))
+            self._seen.finish(Terminal.SUCCESS, next(iter(self._reasons.values())))
 
     def close(self) -> None:
         """The stream is over. The SDK hides `[DONE]`, so its users have the finish reason alone."""

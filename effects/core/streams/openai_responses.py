@@ -66,10 +66,10 @@ class OpenAIResponsesReader:
         self._seen.usage |= _object(response.get("usage"))
         match kind:
             case "completed":
-                self._seen.finish(Terminal.FINISHED)
+                self._seen.finish(Terminal.SUCCESS)
             case "incomplete":
                 details = _object(response.get("incomplete_details"))
-                self._seen.finish(Terminal.TRUNCATED, text_or_none(details.get("reason")))
+                self._seen.finish(Terminal.INCOMPLETE, text_or_none(details.get("reason")))
             case "failed":
                 self._seen.fail(response.get("error") or {"code": "response_failed"})
             case "cancelled":

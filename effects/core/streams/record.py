@@ -166,11 +166,11 @@ class StreamRecord:
         done = set(dispatched.values())
         if Dispatched.IN_FLIGHT in done:
             return _DEATHS[Where.OUTSTANDING]
-        if self.terminal is Terminal.FINISHED:
+        if self.terminal is Terminal.SUCCESS:
             return _DEATHS[Where.ENDED] if self._whole else _DEATHS[Where.ARGUMENTS_STREAMING]
         if Dispatched.RETURNED in done:
             return _DEATHS[Where.RETURNED]
-        if self.terminal is Terminal.TRUNCATED:
+        if self.terminal is Terminal.INCOMPLETE:
             return _OVER_BUDGET
         return _DEATHS[Where.ARGUMENTS_STREAMING if self.calls else Where.NOTHING_ANNOUNCED]
 

@@ -54,7 +54,7 @@ def calls(record):
 @pytest.mark.parametrize(
     ("protocol", "events", "terminal", "reason"),
     [
-        pytest.param(ANTHROPIC, [*a_payment("{}"), *message_end()], "FINISHED", "tool_use", id="a"),
+        pytest.param(ANTHROPIC, [*a_payment("{}"), *message_end()], "SUCCESS", "tool_use", id="a"),
         pytest.param(
             ANTHROPIC,
             [*a_payment("{}"), message_end()[0]],
@@ -65,21 +65,21 @@ def calls(record):
         pytest.param(
             ANTHROPIC,
             [*a_payment("{}"), *message_end("max_tokens")],
-            "TRUNCATED",
+            "INCOMPLETE",
             "max_tokens",
             id="b",
         ),
         pytest.param(
             ANTHROPIC,
             [message_start(), *message_end("refusal")],
-            "TRUNCATED",
+            "INCOMPLETE",
             "refusal",
             id="refusal",
         ),
         pytest.param(
             CHAT,
             [chunk(part(0, CALL_ID, "pay", "{}")), *CHAT_END],
-            "FINISHED",
+            "SUCCESS",
             "tool_calls",
             id="c",
         ),
@@ -93,14 +93,14 @@ def calls(record):
         pytest.param(
             CHAT, [chunk(part(0, CALL_ID, "pay", "{}")), "[DONE]"], "CUT", None, id="no reason"
         ),
-        pytest.param(CHAT, [chunk(reason="length")], "TRUNCATED", "length", id="length"),
+        pytest.param(CHAT, [chunk(reason="length")], "INCOMPLETE", "length", id="length"),
         pytest.param(
-            RESPONSES, [response("created", 0), response("completed", 1)], "FINISHED", None, id="d"
+            RESPONSES, [response("created", 0), response("completed", 1)], "SUCCESS", None, id="d"
         ),
         pytest.param(
             RESPONSES,
             [response("incomplete", 0, incomplete_details={"reason": "max_output_tokens"})],
-            "TRUNCATED",
+            "INCOMPLETE",
             "max_output_tokens",
             id="incomplete",
         ),
@@ -138,7 +138,7 @@ def test_a_message_ended_only_if_its_protocol_said_so(protocol, events, terminal
 )
 def test_an_error_inside_the_stream_is_kept_with_its_words(protocol, event, kind):
     record = read(protocol, event)
-    assert (record.terminal, record.error_type) == (Terminal.ERROR, kind)
+    assert (record.terminal, record.error_type) == (Terminal.ERROR_EVENT, kind)
     assert record.error_message == "Busy"
 
 
@@ -147,7 +147,7 @@ def test_the_end_of_the_connection_is_never_an_end_of_the_message(ending):
     cut = read(ANTHROPIC, *a_payment("{}"), ending=ending)
     assert cut.terminal is (Terminal.CANCELLED if ending is Ending.CANCELLED else Terminal.CUT)
     whole = read(ANTHROPIC, *a_payment("{}"), *message_end(), ending=ending)
-    assert whole.terminal is Terminal.FINISHED
+    assert whole.terminal is Terminal.SUCCESS
 
 
 def test_what_an_sdk_hides_is_said():
@@ -155,7 +155,7 @@ def test_what_an_sdk_hides_is_said():
     for event in (chunk(part(0, CALL_ID, "pay", "{}")), chunk(reason="tool_calls")):
         reader.feed_event(event)
     record = reader.close()
-    assert record.terminal is Terminal.FINISHED
+    assert record.terminal is Terminal.SUCCESS
     assert record.unseen == ("done_marker",)
 
 
