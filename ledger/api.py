@@ -29,12 +29,13 @@ from effects.core.messages import (
     Settle,
     Unknown,
 )
-from effects.core.vocabulary import ClaimState, Outcome, TokenScope
+from effects.core.references import as_claim_id, not_found
+from effects.core.status import is_news
+from effects.core.vocabulary import Outcome, TokenScope
 from ledger import api_batch, api_ingest, api_turns, append, claiming, queries
 from ledger.bearer import BearerToken, workspace_of
 from ledger.openapi import ANSWERS, CLAIM_ANSWERS, reads
 from ledger.reading import read_claim, read_report
-from ledger.references import as_claim_id, not_found
 from ledger.refusals import (
     answer_response,
     answered,
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
     from ledger.models import Claim
 
 RETRY_AFTER_BUSY_SECONDS: Final = 5
-UNSETTLED: Final = frozenset({ClaimState.IN_FLIGHT, ClaimState.UNKNOWN})
-"""States in which an agent can only wait. A released claim is not among them: it waits for the
-agent, who may claim it again."""
 
 
 MAY_CLAIM: Final = BearerToken(TokenScope.CLAIM)
@@ -177,12 +175,7 @@ def give_connection_back() -> None:
 
 
 def _is_news(told: ClaimAnswer, first: ClaimAnswer, version: int, seen: int | None) -> bool:
-    if told.state not in UNSETTLED:
-        return True
-    if seen is not None and version != seen:
-        return True
-    in_force = None if told.decision is None or told.decision.pending else told.decision
-    return in_force is not None and in_force != first.decision
+    return (seen is not None and version != seen) or is_news(told, first)
 
 
 def _reported(

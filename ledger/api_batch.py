@@ -10,16 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from effects.core.canonical import Refused
+from effects.core.claim_rows import check_batch
 from effects.core.for_model import for_model
 from effects.core.messages import (
-    CLAIMS_PER_BATCH_MAX,
     BatchAnswer,
     BatchItem,
     ClaimAnswer,
     ClaimBatch,
     ClaimRequest,
 )
-from effects.core.problems import LimitExceeded
 from effects.core.vocabulary import TokenScope
 from ledger import claiming
 from ledger.bearer import BearerToken, workspace_of
@@ -43,13 +42,7 @@ def claim_batch(request: HttpRequest) -> HttpResponse:
     One that cannot be read never refuses the others.
     """
     items = read_batch(request)
-    if len(items) > CLAIMS_PER_BATCH_MAX:
-        raise LimitExceeded(
-            f"The batch has {len(items)} claims; the limit CLAIMS_PER_BATCH_MAX is "
-            f"{CLAIMS_PER_BATCH_MAX}. Ask in several batches.",
-            limit="CLAIMS_PER_BATCH_MAX",
-            value=CLAIMS_PER_BATCH_MAX,
-        )
+    check_batch(len(items))
     read = [_read(item) for item in items]
     asked = [claim for claim in read if isinstance(claim, ClaimRequest)]
     told = iter(claiming.claim_batch(workspace_of(request), asked))

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from effects.core.claim_rows import reported_facts
 from effects.core.messages import Complete, HeartbeatAnswer, Settle
 from effects.core.problems import NotOffered, Stale
 from effects.core.vocabulary import ClaimState, Outcome, Role, SightingWord, Verdict
@@ -23,18 +24,6 @@ REASON_CHARACTERS_MAX: Final = 2000
 NOTE_CHARACTERS_MAX: Final = 10_000
 OBJECTS_MAX: Final = 100
 RAW_BYTES_MAX: Final = 1024 * 1024
-
-REPORTED_FACTS: Final = (
-    "worker",
-    "delivery_count",
-    "retry_count",
-    "response_id",
-    "call_id",
-    "http_status",
-    "provider_code",
-    "request_id",
-    "error",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +110,7 @@ def report(workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle) 
     Raises `StaleFence` for an attempt that was never granted.
     """
     complete = settle if isinstance(settle, Complete) else None
+    said = reported_facts(settle)
     (state,) = call_for_claim(
         claim_id,
         "SELECT ledger_report_v1(%s, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s)",
@@ -134,16 +124,10 @@ def report(workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle) 
             settle.marker_sent,
             complete.result if complete else None,
             complete.result_stored and complete.result is not None if complete else None,
-            _reported_facts(settle),
+            Jsonb(said) if said else None,
         ),
     )
     return ClaimState(state)
-
-
-def _reported_facts(settle: Settle) -> Jsonb | None:
-    said = {name: getattr(settle, name) for name in REPORTED_FACTS}
-    said = {name: value for name, value in said.items() if value is not None}
-    return Jsonb(said) if said else None
 
 
 def sent(workspace_id: int, claim_id: UUID, fence: int) -> None:

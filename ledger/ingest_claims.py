@@ -16,12 +16,12 @@ from psycopg.types.json import Jsonb
 from effects.core import events as said
 from effects.core.canonical import ArgumentRules, Refused
 from effects.core.identity import CallFacts, Identities, forwarded_key, identities
+from effects.core.storable import storable_result
 from effects.core.vocabulary import EffectClass, Flag, ItemState, Outcome
 from effects.models import Tool
 from ledger.claiming import rules_of
 from ledger.functions import call
 from ledger.ingest_parts import Applied, Context, Outcomes, Parked, parked_unless_known
-from ledger.reading import storable_result
 
 NO_ARGUMENTS: Final = "{}"
 STARTED_FACTS: Final = ("attempt", "worker", "delivery_count", "retry_count", "key")

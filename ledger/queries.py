@@ -6,7 +6,6 @@ exist: an answer that told the two apart would tell a stranger which claims ther
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -19,11 +18,12 @@ from django.db.models import QuerySet, Subquery
 
 from effects.core.clock import ClaimClock, Pending, advance
 from effects.core.fold import LoggedEvent
-from effects.core.for_model import for_model
 from effects.core.messages import ClaimAnswer, DecisionShown
+from effects.core.references import not_found, read_reference
+from effects.core.status import Shown, status_answer
+from effects.core.status import safe_retry_until as retry_is_safe_until
 from effects.core.vocabulary import ClaimState, EffectClass, EventKind, Flag, Reason, Verdict
 from ledger.models import Attempt, Claim, Decision, Event, Payload
-from ledger.references import not_found, read_reference
 
 EVENTS_PER_PAGE_MAX: Final = 1000
 """Most events, attempts or sightings of one claim in one answer; ask again from the last one."""
@@ -66,15 +66,15 @@ def claim_by_key(workspace_id: int, reference: str) -> Claim:
 
     Raises `ClaimNotFound`.
     """
-    meant = read_reference(workspace_id, reference)
+    meant = read_reference(reference)
     claims = _claims(workspace_id)
     found = None
     if meant.claim_id is not None:
         found = claims.filter(pk=meant.claim_id).first()
     elif meant.key is not None:
         found = claims.filter(key=meant.key).first()
-    if found is None and meant.caller is not None:
-        found = claims.filter(caller=meant.caller).first()
+    if found is None and meant.caller_key is not None:
+        found = claims.filter(caller=meant.caller(workspace_id)).first()
     if found is None:
         raise not_found(reference)
     return found
@@ -237,34 +237,29 @@ def answer_by_key(workspace_id: int, key: str) -> ClaimAnswer:
 
 
 def status(claim: Claim, *, now: datetime) -> ClaimAnswer:
-    """The claim at `now`, as its agent may see it.
-
-    `decision` is the one that is held, else the one that took effect last. The answer carries no
-    code, no key and no marker: a status question never permits a send.
-    """
+    """The claim at `now`, as its agent may see it."""
     state, reason = shown_state(claim, now=now)
-    result = result_text(claim) if state is ClaimState.COMPLETED else None
-    decision = _decision_shown(claim, now=now)
-    said = ClaimAnswer(
-        claim_id=claim.pk,
-        state=state,
-        effect_class=EffectClass(claim.effect_class),
-        tool=claim.tool.name,
-        reason=reason,
-        fence=claim.fence,
-        generation=claim.generation,
-        lease_until=claim.lease_until if state is ClaimState.IN_FLIGHT else None,
-        safe_retry_until=safe_retry_until(claim),
-        retry_after_seconds=_retry_after_seconds(claim, state=state, decision=decision, now=now),
-        flags=tuple(Flag(flag) for flag in claim.flags),
-        provider_object=claim.object,
-        result=result,
-        result_stored=_result_stored(claim, result),
-        decision=decision,
-        decision_pending=decision is not None and decision.pending,
-        link=link(claim.pk),
+    return status_answer(
+        Shown(
+            claim_id=claim.pk,
+            tool=claim.tool.name,
+            effect_class=EffectClass(claim.effect_class),
+            state=state,
+            reason=reason,
+            fence=claim.fence,
+            generation=claim.generation,
+            lease_until=claim.lease_until,
+            window_until=claim.window_until,
+            margin=timedelta(seconds=claim.tool.margin_seconds),
+            flags=tuple(Flag(flag) for flag in claim.flags),
+            provider_object=claim.object,
+            result=result_text(claim) if state is ClaimState.COMPLETED else None,
+            result_stored=claim.result_stored,
+            decision=_decision_shown(claim, now=now),
+            now=now,
+            link=link(claim.pk),
+        )
     )
-    return said.model_copy(update={"for_model": for_model(said)})
 
 
 def shown_state(claim: Claim, *, now: datetime) -> tuple[ClaimState, Reason | None]:
@@ -290,13 +285,8 @@ def shown_state(claim: Claim, *, now: datetime) -> tuple[ClaimState, Reason | No
 
 
 def safe_retry_until(claim: Claim) -> datetime | None:
-    """Until when a retry under the same key is safe: the window less the tool's margin.
-
-    None: the provider publishes no window, or the tool has no key.
-    """
-    if claim.window_until is None:
-        return None
-    return claim.window_until - timedelta(seconds=claim.tool.margin_seconds)
+    """Until when a retry of the claim under the same key is safe, if that is known."""
+    return retry_is_safe_until(claim.window_until, timedelta(seconds=claim.tool.margin_seconds))
 
 
 def link(claim_id: UUID) -> str:
@@ -367,21 +357,3 @@ def _decision_shown(claim: Claim, *, now: datetime) -> DecisionShown | None:
         effective_at=effective_at,
         pending=pending_id is not None and effective_at > now,
     )
-
-
-def _retry_after_seconds(
-    claim: Claim, *, state: ClaimState, decision: DecisionShown | None, now: datetime
-) -> int | None:
-    """When asking again may bring something new, in whole seconds and at least one."""
-    if decision is not None and decision.pending:
-        until = decision.effective_at
-    elif state is ClaimState.IN_FLIGHT:
-        until = claim.lease_until
-    else:
-        return None
-    return max(1, math.ceil((until - now).total_seconds()))
-
-
-def _result_stored(claim: Claim, result: str | None) -> bool | None:
-    # A result that was emptied is not stored any more, and must not be read as "it was null".
-    return claim.result_stored and result is not None

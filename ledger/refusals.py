@@ -17,17 +17,15 @@ import pydantic
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 
-from effects.core.canonical import ARGUMENTS_BYTES_MAX, Refused
+from effects.core.canonical import Refused
 from effects.core.for_model import for_model
 from effects.core.messages import ClaimAnswer, Problem
 from effects.core.problems import (
-    ArgumentsRefused,
     BadRequest,
     LedgerProblem,
     LedgerUnavailable,
-    LimitExceeded,
-    NoIdentity,
     TokenRefused,
+    problem_of_refusal,
 )
 from effects.core.vocabulary import AnswerCode
 
@@ -192,7 +190,7 @@ def problem_of(error: Exception) -> LedgerProblem:
         case Http404():
             return NoSuchEndpoint()
         case Refused():
-            return _problem_of_refusal(error)
+            return problem_of_refusal(error)
         case pydantic.ValidationError():
             return _problem_of_shape(error)
         case OperationalError() | InterfaceError() | psycopg.OperationalError():
@@ -213,17 +211,6 @@ def problem_of(error: Exception) -> LedgerProblem:
 def on_exception(_request: HttpRequest, error: Exception | type[Exception]) -> HttpResponse:
     """The API's one exception handler."""
     return refused(problem_of(error if isinstance(error, Exception) else error()))
-
-
-def _problem_of_refusal(refusal: Refused) -> LedgerProblem:
-    code = str(refusal.code)
-    if code == "no_identity":
-        return NoIdentity(str(refusal))
-    if code == "too_long":
-        return LimitExceeded(str(refusal), limit="ARGUMENTS_BYTES_MAX", value=ARGUMENTS_BYTES_MAX)
-    if code.startswith("key_"):
-        return BadRequest(str(refusal), refusal=code, at=refusal.at)
-    return ArgumentsRefused(str(refusal), refusal=code, at=refusal.at)
 
 
 def _problem_of_shape(error: pydantic.ValidationError) -> LedgerProblem:

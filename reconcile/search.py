@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
-from ledger.references import read_reference
+from effects.core.references import read_reference
 
 FRAGMENT_CHARACTERS_MIN: Final = 6
 """Shortest piece of one of our ids that is looked for: shorter ones match half the queue."""
@@ -49,11 +49,11 @@ def search_for(workspace_id: int, text: str) -> Search:
                OR e.data->>'request_id' = q_text))""",
     ]
     parameters: dict[str, Any] = {"q_text": text, "q_like": f"%{_literal(text)}%"}
-    named = read_reference(workspace_id, text.removeprefix("call_"))
+    named = read_reference(text.removeprefix("call_"))
     names = {
         "id": named.claim_id,
         "key": named.key,
-        "caller": read_reference(workspace_id, text).caller,
+        "caller": read_reference(text).caller(workspace_id),
     }
     names = {column: value for column, value in names.items() if value is not None}
     conditions += [f"s.{column} = q_{column}" for column in names]

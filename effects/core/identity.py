@@ -103,6 +103,21 @@ class Identities:
     weak_call_id: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What the digests of one call are made of, beside what the call itself says.
+
+    ``text`` is the canonical form of its arguments; ``business`` the declared business members as
+    a digest reads them, None where there is no business identity. ``strong`` and ``local`` say
+    whether the tool-call id stands for the call across turns, or in its own turn only.
+    """
+
+    text: str
+    business: bytes | None
+    strong: bool
+    local: bool
+
+
 Part = str | int | None
 
 
@@ -114,25 +129,23 @@ def identities(facts: CallFacts) -> Identities:
     ``key_too_long``, ``key_has_control_characters``, ``<field>_empty``, ``<field>_too_long``,
     ``<field>_unstorable``, ``<field>_out_of_range``, and the codes of `parse_arguments`.
     """
-    _check_facts(facts)
-    arguments = parse_arguments(facts.arguments, facts.rules)
-    text = canonical_text(arguments)
+    same = compared(facts)
+    text = same.text
     workspace, tool = facts.workspace, facts.tool
     call_id = facts.call_id or None  # Streams repeat an id as "" where they mean "the same".
-    strong = call_id_is_strong(call_id, tool)
 
     scope = turn = slot = call = local = repeat = None
     if facts.conversation is not None:
         spoken = (workspace, facts.conversation)
         repeat = digest("repeat", *spoken, tool, text)
-        if strong:
+        if same.strong:
             call = digest("call", *spoken, call_id)
         if facts.turn_index is not None:
             here = (*spoken, facts.turn_index)
             scope = digest("scope", *here)
             turn = digest("turn", *here, tool, facts.ordinal, text)
             slot = digest("slot", *here, tool, facts.position)
-            if call_id is not None and not strong and not _same_name(call_id, tool):
+            if same.local:
                 local = digest("local", *here, facts.response_id or None, call_id, tool, text)
     return Identities(
         scope=scope,
@@ -142,9 +155,27 @@ def identities(facts: CallFacts) -> Identities:
         local=local,
         caller=None if facts.caller_key is None else digest("caller", workspace, facts.caller_key),
         repeat=repeat,
-        business=_business(facts, arguments),
+        business=_business(facts, same),
         arguments=digest("arguments", tool, text, size=ARGUMENTS_DIGEST_BYTES),
-        weak_call_id=call_id is not None and not strong,
+        weak_call_id=call_id is not None and not same.strong,
+    )
+
+
+def compared(facts: CallFacts) -> Compared:
+    """What a call is compared by. For whoever leaves the digests themselves to the database.
+
+    Raises `Refused` as `identities` does.
+    """
+    _check_facts(facts)
+    arguments = parse_arguments(facts.arguments, facts.rules)
+    call_id = facts.call_id or None
+    strong = call_id_is_strong(call_id, facts.tool)
+    members = _business_members(facts.rules, arguments)
+    return Compared(
+        text=canonical_text(arguments),
+        business=b"".join(map(_encoded, members)) if members else None,
+        strong=strong,
+        local=call_id is not None and not strong and not _same_name(call_id, facts.tool),
     )
 
 
@@ -156,7 +187,12 @@ def digest(identity: str, *parts: Part, size: int = IDENTITY_BYTES) -> bytes:
     are ever the same input: neither by moving a character from one part to the next, nor by
     writing "7" for 7 or "" for null.
     """
-    written = b"".join(map(_encoded, (RECIPES[identity], *parts)))
+    return _digest(identity, *parts, size=size)
+
+
+def _digest(identity: str, *parts: Part, rest: bytes = b"", size: int = IDENTITY_BYTES) -> bytes:
+    """The same, with parts at the end that are encoded already."""
+    written = b"".join(map(_encoded, (RECIPES[identity], *parts))) + rest
     return hashlib.sha256(written).digest()[:size]
 
 
@@ -168,24 +204,31 @@ def _encoded(part: Part) -> bytes:
     return len(content).to_bytes(4, "big") + letter + content
 
 
-def _business(facts: CallFacts, arguments: dict[str, Value]) -> bytes | None:
-    """The digest of the declared business members, in the order of their names.
+def _business(facts: CallFacts, same: Compared) -> bytes | None:
+    if same.business is None:
+        return None
+    return _digest("business", facts.workspace, facts.tool, rest=same.business)
+
+
+def _business_members(rules: ArgumentRules, arguments: dict[str, Value]) -> list[str]:
+    """Name and canonical value of each declared business member, in the order of their names; none
+    where one of them is missing.
 
     A member that is absent and has a default counts as that default: otherwise the most ordinary
     calls, those that say what is usual, would be the ones without a business identity.
     """
-    parts: list[Part] = []
-    for name in sorted(set(facts.rules.business)):
+    parts: list[str] = []
+    for name in sorted(set(rules.business)):
         if name in arguments:
             text = canonical_text(arguments[name])
-        elif name in facts.rules.defaults:
-            text = default_text(facts.rules, name)
+        elif name in rules.defaults:
+            text = default_text(rules, name)
         else:
-            return None
+            return []
         if text == "null":
-            return None
+            return []
         parts += [name, text]
-    return digest("business", facts.workspace, facts.tool, *parts) if parts else None
+    return parts
 
 
 def call_id_is_strong(call_id: str | None, tool: str) -> bool:

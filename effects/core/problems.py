@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from effects.core.canonical import ARGUMENTS_BYTES_MAX, Refused
 from effects.core.messages import Problem
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "StaleFence",
     "TokenRefused",
     "problem_from_message",
+    "problem_of_refusal",
 ]
 
 
@@ -182,6 +184,18 @@ def problem_from_message(message: Problem) -> LedgerProblem:
         kind = _kind_of(message.status)
         facts["unknown_code"] = message.code
     return kind(message.detail, **facts)
+
+
+def problem_of_refusal(refusal: Refused) -> LedgerProblem:
+    """What an agent is told where its call cannot be compared."""
+    code = str(refusal.code)
+    if code == "no_identity":
+        return NoIdentity(str(refusal))
+    if code == "too_long":
+        return LimitExceeded(str(refusal), limit="ARGUMENTS_BYTES_MAX", value=ARGUMENTS_BYTES_MAX)
+    if code.startswith("key_"):
+        return BadRequest(str(refusal), refusal=code, at=refusal.at)
+    return ArgumentsRefused(str(refusal), refusal=code, at=refusal.at)
 
 
 def _kind_of(status: int) -> type[LedgerProblem]:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from effects.core.claim_rows import call_facts
 from effects.core.clock import ClaimClock, Pending
 from effects.core.decision import Asked, Policy, Remembered, StoredClaim, Told, decide_claim
 from effects.core.fold import Folded, LoggedEvent, fold
@@ -110,7 +111,7 @@ class World:
     def _expected(self, request: ClaimRequest) -> Told:
         rules = claiming.rules_of(self.tool)
         asked = Asked(
-            identities=identities(claiming.call_facts(self.workspace_id, request, rules)),
+            identities=identities(call_facts(self.workspace_id, request, rules)),
             tool=self.tool.pk,
             position=request.position,
             response_id=request.response_id,

@@ -9,10 +9,11 @@ from django.test import Client
 from effects.core.canonical import ARGUMENTS_BYTES_MAX
 from effects.core.messages import RESULT_BYTES_MAX
 from effects.core.problems import KINDS
+from effects.core.storable import RESULT_DEPTH_MAX
 from effects.core.vocabulary import AnswerCode
 from ledger.management.verification import checks
 from ledger.openapi import document, kind_in_words, problem_kinds
-from ledger.reading import CLAIM_BODY_BYTES_MAX, REPORT_BODY_BYTES_MAX, RESULT_DEPTH_MAX
+from ledger.reading import CLAIM_BODY_BYTES_MAX, REPORT_BODY_BYTES_MAX
 from ledger.refusals import OWN_KINDS
 from ledger.waiting import WAITERS_MAX
 

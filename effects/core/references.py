@@ -10,6 +10,8 @@ from uuid import UUID
 from effects.core.identity import digest, read_marker
 from effects.core.problems import ClaimNotFound
 
+__all__ = ["Reference", "as_claim_id", "not_found", "read_reference"]
+
 CHARACTERS_SHOWN_MAX: Final = 80
 
 _FORWARDED_KEY: Final = re.compile(r"(cf1-[0-9a-f]{32})(?:-[1-9][0-9]{0,8})?")
@@ -18,27 +20,30 @@ _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What a text may name: a claim's id, a forwarded key without its generation, and the digest
-    of a caller's own key. None: it has not that shape."""
+    """What a text may name: a claim's id, a forwarded key without its generation, and a key that a
+    caller brought. None: it has not that shape."""
 
     claim_id: UUID | None
     key: str | None
-    caller: bytes | None
+    caller_key: str | None
+
+    def caller(self, workspace_id: int) -> bytes | None:
+        """The caller's key as the workspace's claims keep it."""
+        return None if self.caller_key is None else digest("caller", workspace_id, self.caller_key)
 
 
-def read_reference(workspace_id: int, text: str) -> Reference:
-    """Every claim of the workspace that the text could mean.
+def read_reference(text: str) -> Reference:
+    """Every claim that the text could mean.
 
     A claim's id may also be written as its marker. Any text that a database can store may be a key
     that a caller brought, whatever it looks like.
     """
     marked = read_marker(text)
     forwarded = _FORWARDED_KEY.fullmatch(text)
-    storable = _UNSTORABLE.search(text) is None
     return Reference(
         claim_id=marked[0] if marked is not None else as_claim_id(text),
         key=forwarded[1] if forwarded else None,
-        caller=digest("caller", workspace_id, text) if storable else None,
+        caller_key=text if _UNSTORABLE.search(text) is None else None,
     )
 
 
