@@ -33,6 +33,7 @@ from effects.core.messages import (
     Unknown,
 )
 from effects.core.problems import KINDS, LedgerProblem
+from effects.core.recovery_messages import RecoveryDecision, RecoveryRequest
 from ledger.refusals import ANSWER_STATUS, NOT_GRANTED, OWN_KINDS, PROBLEM_TYPE
 
 if TYPE_CHECKING:
@@ -46,11 +47,13 @@ CLAIM_ANSWERS: Final[dict[int, type[BaseModel]]] = {201: ClaimAnswer, 200: Claim
 
 _READ: Final[tuple[type[BaseModel], ...]] = (
     *(ClaimRequest, ClaimBatch, Complete, Fail, Heartbeat, Sent, Unknown),
+    RecoveryRequest,
     *EVENT_TYPES.values(),
 )
 _WRITTEN: Final = (
     *(ClaimAnswer, HeartbeatAnswer, Problem, BatchAnswer, BatchItem),
     *(IngestAnswer, ItemAnswer, StreamCursor),
+    RecoveryDecision,
 )
 _NOT_OF_THE_API: Final = frozenset({"stale", "not_offered"})
 

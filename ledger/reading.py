@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from effects.core.messages import ClaimBatch, ClaimRequest, Message
 from effects.core.problems import LimitExceeded
+from effects.core.recovery_messages import RecoveryRequest
 from effects.core.storable import fit_report, unstorable_field
 from ledger.refusals import InputInvalid, LengthRequired, MediaTypeUnsupported, input_invalid
 
@@ -18,6 +19,8 @@ BATCH_BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 """Longest batch of claim requests."""
 REPORT_BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 """Longest report. The longest result fits in, escaped."""
+RECOVERY_BODY_BYTES_MAX: Final = 1024 * 1024
+"""Longest question about a turn. As many calls as a turn may have fit in, with usual names."""
 
 
 def read_claim(request: HttpRequest) -> ClaimRequest:
@@ -35,6 +38,13 @@ def read_batch(request: HttpRequest) -> tuple[Any, ...]:
     ``BATCH_BODY_BYTES_MAX``."""
     body = _body(request, limit="BATCH_BODY_BYTES_MAX", bytes_max=BATCH_BODY_BYTES_MAX)
     return ClaimBatch.model_validate_json(body).claims
+
+
+def read_recovery(request: HttpRequest) -> RecoveryRequest:
+    """The question in the body about a turn that broke off. Raises as `read_claim` does, with
+    ``RECOVERY_BODY_BYTES_MAX``."""
+    body = _body(request, limit="RECOVERY_BODY_BYTES_MAX", bytes_max=RECOVERY_BODY_BYTES_MAX)
+    return RecoveryRequest.model_validate_json(body)
 
 
 def check_claim(claim: ClaimRequest) -> ClaimRequest:

@@ -31,6 +31,7 @@ ENDPOINTS = {
     ("post", "/api/v1/events"),
     ("post", "/api/v1/streams"),
     ("get", "/api/v1/turns/{conversation}/{index}"),
+    ("post", "/api/v1/recover"),
 }
 
 
