@@ -31,7 +31,14 @@ from effects.client.transport import Transport
 from effects.client.transport_http import HttpTransport, Timeouts
 from effects.client.turn import Turn, TurnCall
 from effects.client.version import VERSION
-from effects.core.failures import Contract, NotSent, SendTooLate
+from effects.core.failures import (
+    Contract,
+    ErrorProof,
+    ErrorRow,
+    ErrorRules,
+    NotSent,
+    SendTooLate,
+)
 from effects.core.problems import (
     ArgumentsRefused,
     BadRequest,
@@ -59,6 +66,9 @@ __all__ = [
     "Delivered",
     "Effect",
     "EffectClass",
+    "ErrorProof",
+    "ErrorRow",
+    "ErrorRules",
     "HttpTransport",
     "Ledger",
     "LedgerProblem",

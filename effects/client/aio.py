@@ -24,7 +24,7 @@ from effects.client.ledger import Ledger, NotGranted, claim_request_of
 from effects.client.results import ObjectFrom
 from effects.client.spool import Delivered
 from effects.client.turn import TurnCall, TurnPlaces
-from effects.core.failures import Contract, NotSent
+from effects.core.failures import Contract, ErrorRules, NotSent
 from effects.core.vocabulary import EffectClass
 
 __all__ = ["AsyncCall", "AsyncLedger", "AsyncTurn"]
@@ -191,7 +191,7 @@ class AsyncLedger:
         at: ToolCall,
         *,
         effect_class: EffectClass = EffectClass.UNKEYED_WRITE,
-        contract: Contract | None = None,
+        contract: ErrorRules | Contract | None = None,
         object_from: ObjectFrom | None = None,
     ) -> AsyncIterator[AsyncCall]:
         """See `Ledger.attempt`."""

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from effects.client.results import ObjectFrom
-from effects.core.failures import Contract
+from effects.core.failures import Contract, ErrorRules
 from effects.core.messages import ClaimRequest
 from effects.core.problems import BadRequest
 from effects.core.vocabulary import EffectClass
@@ -69,7 +69,7 @@ class Asked:
     when the call began, which is no part of what it meets."""
 
     request: ClaimRequest
-    contract: Contract | None = None
+    contract: ErrorRules | Contract | None = None
     object_from: ObjectFrom | None = None
     outside: BaseException | None = None
 

@@ -15,10 +15,12 @@ from effects.client.results import ObjectFrom, object_of, replayed_of, result_te
 from effects.client.transport import Report
 from effects.core.failures import (
     Contract,
+    ErrorRules,
     Failure,
     NotSent,
     SendTooLate,
     classify_exception,
+    sends_in_result,
 )
 from effects.core.identity import MARKER_METADATA_KEY
 from effects.core.messages import ClaimAnswer, Complete, Fail, Heartbeat, Sent, Settle, Unknown
@@ -28,6 +30,8 @@ from effects.core.vocabulary import ClaimState, Outcome
 __all__ = ["Call"]
 
 UNAUTHORISED: Final = 401
+REPEATS_MAX: Final = 1_000_000
+"""The most that a report can say."""
 
 Answered = TypeVar("Answered")
 
@@ -44,7 +48,7 @@ class Call:
         answer: ClaimAnswer,
         send_until: float,
         reporter: Reporter,
-        contract: Contract | None = None,
+        contract: ErrorRules | Contract | None = None,
         object_from: ObjectFrom | None = None,
         outside: BaseException | None = None,
     ) -> None:
@@ -199,6 +203,7 @@ class Call:
             provider_object=provider_object or object_of(result, self._object_from),
             replayed=replayed_of(result) if replayed is None else replayed,
             marker_sent=self._marker(marker_in_result(result, self.answer.marker or "")),
+            retry_count=_repeats(sends_in_result(result)),
             result=text,
             result_stored=text is not None,
         )
@@ -238,6 +243,7 @@ class Call:
             replayed=failure.replayed,
             marker_sent=self._marker(marker_in_error(error, self.answer.marker or "")),
             error=failure.error,
+            retry_count=_repeats(failure.sends_seen),
         ).model_dump()
         proof = _proof(failure.outcome)
         return Unknown(**said) if proof is None else Fail(proof=proof, **said)
@@ -274,6 +280,11 @@ class Call:
 
 def _doubted(failure: Failure, why: str) -> Failure:
     return replace(failure, outcome=Outcome.UNKNOWN, why=why)
+
+
+def _repeats(sends: int | None) -> int | None:
+    """How often the library repeated the request, as a report says it."""
+    return None if sends is None else min(sends - 1, REPEATS_MAX)
 
 
 Proof = Literal[Outcome.NOT_SENT, Outcome.REFUSED, Outcome.REFUSED_STORED]

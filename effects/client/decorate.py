@@ -15,7 +15,7 @@ from effects.client.call import Call
 from effects.client.effect_result import Effect
 from effects.client.ledger import Ledger
 from effects.client.results import ObjectFrom, arguments_text, arguments_value, result_text
-from effects.core.failures import Contract
+from effects.core.failures import Contract, ErrorRules, error_rules
 from effects.core.for_model import exact_value
 from effects.core.vocabulary import EffectClass
 
@@ -30,7 +30,7 @@ def effect(
     *,
     effect_class: EffectClass | str,
     tool: str | None = None,
-    contract: Contract | str | None = None,
+    contract: ErrorRules | Contract | str | None = None,
     object_from: ObjectFrom | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
@@ -41,7 +41,7 @@ def effect(
     *,
     effect_class: EffectClass | str,
     tool: str | None = None,
-    contract: Contract | str | None = None,
+    contract: ErrorRules | Contract | str | None = None,
     object_from: ObjectFrom | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], AsyncTool]: ...
 
@@ -51,7 +51,7 @@ def effect(
     *,
     effect_class: EffectClass | str,
     tool: str | None = None,
-    contract: Contract | str | None = None,
+    contract: ErrorRules | Contract | str | None = None,
     object_from: ObjectFrom | None = None,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declares a function as a tool that may change the world, beside its class.
@@ -62,7 +62,8 @@ def effect(
     takes no claim.
 
     `tool` is the name in the registry, the function's own by default. `contract` says by which
-    provider's rules its error answers are read ("stripe.v1", "generic"). `object_from` says where
+    rules its errors are read: a provider's ("stripe.v1", "generic", "grpc"), or `ErrorRules` with
+    rows of your own. `object_from` says where
     the result names the provider's object, such as "id". `ledger` may be a function that is called
     at each call, for agents that configure themselves later.
 
@@ -71,7 +72,7 @@ def effect(
     async ledger or the other way round.
     """
     in_force = EffectClass(effect_class)
-    rules = None if contract is None else Contract(contract)
+    rules = error_rules(contract)
 
     def decorate(function: Callable[..., Any]) -> Any:
         # Not asked for its kind where it is a function: it may not be ready to be called yet.
@@ -102,7 +103,7 @@ class Declared:
         *,
         name: str,
         effect_class: EffectClass,
-        contract: Contract | None,
+        contract: ErrorRules | Contract | None,
         object_from: ObjectFrom | None,
     ) -> None:
         functools.update_wrapper(cast("Any", self), function)

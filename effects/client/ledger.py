@@ -22,7 +22,7 @@ from effects.client.spool import Delivered, Spool
 from effects.client.transport import Transport
 from effects.client.transport_http import HttpTransport, Timeouts
 from effects.client.turn import Turn
-from effects.core.failures import Contract
+from effects.core.failures import Contract, ErrorRules
 from effects.core.for_model import status_unavailable, unavailable
 from effects.core.messages import ClaimAnswer, ClaimRequest
 from effects.core.problems import LedgerBehind, LedgerProblem, LedgerUnavailable
@@ -105,7 +105,7 @@ class Ledger:
         at: ToolCall,
         *,
         effect_class: EffectClass = EffectClass.UNKEYED_WRITE,
-        contract: Contract | None = None,
+        contract: ErrorRules | Contract | None = None,
         object_from: ObjectFrom | None = None,
     ) -> Iterator[Call]:
         """One attempt as a block: ask, run the block, report.

@@ -16,14 +16,22 @@ from typing import Final, assert_never
 
 from effects.core.vocabulary import Outcome
 
-__all__ = ["AnswerMeaning", "Contract", "classify_answer", "explain_answer"]
+__all__ = [
+    "AnswerMeaning",
+    "Contract",
+    "classify_answer",
+    "explain_answer",
+    "explain_grpc_status",
+]
 
 
 class Contract(StrEnum):
-    """Which provider's published rules an answer is read by."""
+    """Which published rules an answer is read by. "grpc" also says that the channel has no retry
+    policy, which a status does not show; an HTTP answer is read by it as by "generic"."""
 
     STRIPE_V1 = "stripe.v1"
     GENERIC = "generic"
+    GRPC = "grpc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +62,33 @@ request made), 413 to 415 and 431 (a gateway's word, sometimes given while the b
 SPEAKS_OF_EARLIER: Final = ("idempoten", "already", "exists", "duplicate", "taken", "conflict")
 """Parts of error codes that refuse a request because of an earlier one. A gateway that repeats a
 POST passes on the answer to its second copy: "it exists already" then means that ours made it."""
+
+LEAVES_OPEN: Final = (
+    "in_use",
+    "inuse",
+    "in_progress",
+    "inprogress",
+    "timeout",
+    "timed_out",
+    "outcome_unknown",
+)
+"""Parts of error codes that leave open what was or is being done, under whatever status: a
+`TransactionInProgressException` and a `RequestTimeout` of AWS both come with 400."""
+
+GRPC_REFUSALS: Final[dict[str, str]] = {
+    "INVALID_ARGUMENT": "the server found the request invalid",
+    "NOT_FOUND": "the request names something that does not exist",
+    "PERMISSION_DENIED": "the caller may not do this, and was told so instead",
+    "UNAUTHENTICATED": "the caller was not authenticated, so nothing was done in its name",
+}
+"""Statuses that mean a refusal whoever gave them (https://grpc.io/docs/guides/status-codes).
+
+Left out on purpose: UNAVAILABLE (also when the connection breaks with the request on its way),
+DEADLINE_EXCEEDED and CANCELLED (whatever the server did), RESOURCE_EXHAUSTED (the client's own word
+for an answer that is too large), UNIMPLEMENTED and INTERNAL (the client's own word for an answer
+that it cannot read), ALREADY_EXISTS, ABORTED and FAILED_PRECONDITION (may speak of what an earlier
+request made), OUT_OF_RANGE, DATA_LOSS and UNKNOWN (an operation may have run until then).
+"""
 
 STRIPE_REFUSALS: Final[dict[int, str]] = {
     400: "the parameters were refused before the endpoint began",
@@ -108,9 +143,27 @@ def explain_answer(
     match contract:
         case Contract.STRIPE_V1:
             return _stripe_v1(http_status, provider_code, first_send=first_send, replayed=replayed)
-        case Contract.GENERIC:
+        case Contract.GENERIC | Contract.GRPC:
             return _generic(http_status, provider_code, first_send=first_send, replayed=replayed)
     assert_never(contract)
+
+
+def explain_grpc_status(contract: Contract, code: str, *, first_send: bool) -> AnswerMeaning:
+    """What a gRPC status proves: REFUSED, or UNKNOWN. `code` is its name, "INVALID_ARGUMENT".
+
+    `first_send` is true only for a unary call in which no interceptor can have repeated it. That
+    the channel has not either is what the contract says.
+    """
+    why = GRPC_REFUSALS.get(code)
+    if why is None:
+        return _unknown(f"{code} is no proof that nothing was done")
+    if contract is not Contract.GRPC:
+        return _unknown(
+            'the channel may have repeated the call; the contract "grpc" says it cannot'
+        )
+    if not first_send:
+        return _unknown("an earlier request of this attempt may have taken effect")
+    return AnswerMeaning(outcome=Outcome.REFUSED, why=why)
 
 
 def _unknown(why: str) -> AnswerMeaning:
@@ -131,6 +184,8 @@ def _generic(
     word = (provider_code or "").lower()
     if any(earlier in word for earlier in SPEAKS_OF_EARLIER):
         return _unknown("the answer speaks of an earlier request, perhaps this one's first copy")
+    if any(leaves_open in word for leaves_open in LEAVES_OPEN):
+        return _unknown("the answer's code leaves open what was done")
     if replayed:
         return _unknown("no published rule says what a replayed answer means here")
     if not first_send:

@@ -107,7 +107,8 @@ class ClaimAnswer(Message):
 
 
 class Settle(Delivery):
-    """One attempt's report, whatever it says. `fence` names the attempt."""
+    """One attempt's report, whatever it says. `fence` names the attempt. `retry_count` is how often
+    the library behind the tool repeated the request within this attempt, as far as it says."""
 
     fence: Annotated[int, Field(ge=1, le=2_147_483_647)]
     provider_object: Name | None = None
