@@ -38,7 +38,16 @@ lock: ready ## resolve requirements.lock again; needs uv
 bench: ready ## claim and completion as a ratio to the bare PostgreSQL work of the same run
 	@exec $(PYTHON) -m tests.bench
 
-faultlab cases shots: ready
+faultlab: ready ## what goes wrong between a model, a tool and a provider, produced for real
+	@exec $(PYTHON) -m tests.faultlab
+
+# Any folder of case files: make cases CASES=dir
+CASES = tests/cases
+
+cases: ready ## cases from bug reports: a line for each that fails, and how many passed
+	@exec $(PYTHON) -m tests.cases "$(CASES)"
+
+shots: ready
 	@echo "make $@: not built yet" >&2; exit 1
 
 ready:

@@ -60,15 +60,30 @@ def read(raw: bytes) -> tuple[Any, frozenset[str]]:
         text = _BYTES.sub(REPLACED, text)
     try:
         value = _DECODER.decode(text)
+    except _ConstantError as error:
+        at = f"offset {_constant_at(text)}"
+        says = f"{error} is not JSON. Send a number, a string or null ({at})."
+        raise Unreadable("nan_or_infinity", says, at) from None
     except json.JSONDecodeError as error:
         at = f"offset {error.pos}"
         raise Unreadable("not_json", f"The item is not JSON: {error.msg} ({at}).", at) from None
     return _whole(value, mended), frozenset(mended)
 
 
+class _ConstantError(ValueError):
+    """A word that Python reads as a number and JSON does not know."""
+
+
 def _refuse_constant(word: str) -> Any:
-    says = f"{word} is not JSON. Send a number, a string or null."
-    raise Unreadable("nan_or_infinity", says)
+    raise _ConstantError(word)
+
+
+_CONSTANT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?Infinity|NaN)', re.DOTALL)
+
+
+def _constant_at(text: str) -> int:
+    """Where the first such word stands outside of strings; the decoder does not say."""
+    return next((token.start() for token in _CONSTANT.finditer(text) if token[1]), 0)
 
 
 _DECODER: Final = json.JSONDecoder(

@@ -48,6 +48,7 @@ __all__ = [
     "default_text",
     "parse_arguments",
     "parse_json",
+    "utc_moment",
 ]
 
 
@@ -183,7 +184,7 @@ def _read_inner(text: str) -> Value:
 def default_text(rules: ArgumentRules, name: str) -> str:
     """The canonical text of a member's declared default, compared as its values are."""
     value = _read_default(rules.defaults[name])
-    return canonical_text(_moment(value) if name in rules.instants else value)
+    return canonical_text(utc_moment(value) if name in rules.instants else value)
 
 
 @lru_cache(maxsize=1024)
@@ -196,7 +197,7 @@ def _compared(rules: ArgumentRules, arguments: dict[str, Value]) -> Iterator[tup
     for name, given in arguments.items():
         if name in rules.volatile or (given is None and name in rules.drop_null):
             continue
-        value = _moment(given) if name in rules.instants else given
+        value = utc_moment(given) if name in rules.instants else given
         if name in rules.defaults and canonical_text(value) == default_text(rules, name):
             continue
         yield name, value
@@ -209,7 +210,7 @@ _MOMENT: Final = re.compile(
 )
 
 
-def _moment(value: Value) -> Value:
+def utc_moment(value: Value) -> Value:
     """An RFC 3339 time as the same moment in UTC; anything else as it is.
 
     The pattern is ours, because what `datetime.fromisoformat` accepts grows from one Python to the

@@ -62,6 +62,15 @@ class StreamReader:
         self._data = ""
         self._reader.read("", said, self._exact_of(said))
 
+    def reconnected(self) -> None:
+        """The next bytes come over a new connection of the same response. What the old one left
+        unfinished is no beginning of what comes now; numbered events that come again are applied
+        once."""
+        rest = self._decoder.close()
+        if rest is not None:
+            self._read_rest(rest)
+        self._decoder = SseDecoder()
+
     def close(self, ending: Ending = Ending.CLEAN) -> StreamRecord:
         """What the response amounts to. Without its protocol's last word it is cut, however
         cleanly the connection ended."""
