@@ -217,6 +217,7 @@ class World:
         version: int | None = None,
         hold_seconds: int = 60,
         objects: tuple[str, ...] = (),
+        provider_object: str | None = None,
     ) -> append.DecisionHeld:
         self.clock.tell()
         decision = append.NewDecision(
@@ -225,6 +226,7 @@ class World:
             reason="because",
             rule="test",
             hold_seconds=hold_seconds,
+            provider_object=provider_object,
             objects=objects,
         )
         try:
