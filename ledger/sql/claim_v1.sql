@@ -7,8 +7,7 @@ declare
   number bigint;
 begin
   for number in
-    select distinct ('x' || encode(substr(d, 1, 8), 'hex'))::bit(64)::bigint as n
-    from unnest(digests) d where d is not null order by n
+    select distinct substr(d, 1, 8)::bigint as n from unnest(digests) d where d is not null order by n
   loop
     perform pg_advisory_xact_lock(number);
   end loop;
@@ -166,9 +165,103 @@ create function ledger_flag_v1(p_claims uuid[], p_flag text) returns void langua
     and p_flag <> all(flags)
 $$;
 
--- The claim of one tool call: one statement, one commit. `rules_changed`: the tool was edited
--- between the reading of its argument rules and this call; the caller reads them again.
+-- The claim of one tool call: one statement, one commit. The two common cases whole, each in as few
+-- statements as it needs: a repeat of what has completed, and a call that resembles no other. For
+-- everything else, and for every doubt, ledger_weigh_v1 decides, which would answer these the same.
 create function ledger_claim_v1(
+  p_workspace bigint, p_tool bigint, p_tool_version int, p_class effects_effect_class, p_key text,
+  p_scope bytea, p_turn bytea, p_local bytea, p_call bytea, p_caller bytea, p_repeat bytea,
+  p_business bytea, p_arguments_digest bytea, p_arguments text, p_conversation text,
+  p_turn_index int, p_position int, p_ordinal int, p_response_id text, p_call_id text,
+  p_weak boolean, p_nonce bytea, p_repeat_of uuid, p_data jsonb
+) returns ledger_answer language plpgsql as $$
+declare
+  t record;
+  now timestamptz;
+  made uuid;
+  apart boolean := false;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'wrong_isolation: ledger_claim_v1 needs read committed'
+      using errcode = 'invalid_transaction_state';
+  end if;
+  -- The tool, and a claim that this request names again. A replay needs no lock where the operation
+  -- is settled, nothing is pending, and no other identity could disagree.
+  select greatest(tool.effect_class, p_class) as class, tool.attempts_max,
+      make_interval(secs => tool.lease_seconds) as lease,
+      make_interval(secs => tool.margin_seconds) as margin,
+      case when greatest(tool.effect_class, p_class) = 'keyed_write'
+        then make_interval(secs => tool.window_seconds) end as key_window,
+      case when p_weak then '{weak_tool_call_id}'::text[] else '{}' end as flags,
+      c.id, c.effect_class as own_class, c.reason, c.fence, c.generation, c.lease_until,
+      c.window_until, c.object, c.result, c.result_stored,
+      c.state = 'completed' and c.pending_at is null and c.arguments_digest = p_arguments_digest
+        and (p_call is null or c.call = p_call) and (p_caller is null or c.caller = p_caller)
+        and (c.result is not null or c.result_stored is not true) as replays
+    into t
+    from effects_tool tool
+      left join ledger_claim c on c.scope = p_scope and c.turn = p_turn
+    where tool.id = p_tool and tool.workspace_id = p_workspace and tool.version = p_tool_version
+      and (tool.effect_class <> 'read' or p_class <> 'read');
+  if t.replays then
+    return ('replayed', t.id, null, 'completed', t.own_class, t.reason, t.fence, t.generation, null,
+      null, t.lease_until, t.window_until - t.margin, null, false, t.flags, t.object, t.result,
+      t.result_stored, false)::ledger_answer;
+  end if;
+
+  if t.class is not null and t.id is null then
+    -- The locks of ledger_guard_v1, in its order: least, middle, greatest. Whoever repeats a call
+    -- under another turn must first have those of the claim that it names, so it takes none here.
+    perform pg_advisory_xact_lock(least(d.a, d.b, d.c)),
+        pg_advisory_xact_lock(greatest(least(d.a, d.b), least(greatest(d.a, d.b), d.c))),
+        pg_advisory_xact_lock(greatest(d.a, d.b, d.c))
+      from (select substr(p_scope, 1, 8)::bigint as a, substr(p_repeat, 1, 8)::bigint as b,
+        substr(p_business, 1, 8)::bigint as c) d
+      where not exists (select from ledger_claim where call = p_call)
+        and not exists (select from ledger_claim where caller = p_caller);
+    apart := found;
+  end if;
+  if apart then
+    now := ledger_clock();
+    with made as (
+      insert into ledger_claim (workspace_id, tool_id, effect_class, budget, granted_at,
+        lease_until, window_until, key, conversation, turn_index, position, ordinal, response_id,
+        call_id, nonce, flags, scope, turn, local, call, caller, repeat, business,
+        arguments_digest, arguments)
+      select p_workspace, p_tool, t.class, t.attempts_max, now, now + t.lease, now + t.key_window,
+        p_key, p_conversation, p_turn_index, p_position, p_ordinal, p_response_id, p_call_id,
+        p_nonce, t.flags, p_scope, p_turn, p_local, p_call, p_caller, p_repeat, p_business,
+        p_arguments_digest, case when octet_length(p_arguments) <= 2048 then p_arguments end
+      where not exists (select from ledger_claim where scope = p_scope
+          and (p_weak or tool_id = p_tool and position = p_position))
+        and not exists (select from ledger_claim where repeat = p_repeat)
+        and not exists (select from ledger_claim where business = p_business)
+      on conflict do nothing returning id
+    )
+    insert into ledger_event (claim_id, seq, at, kind, fence, generation, data)
+    select id, 1, now, 'granted', 1, 1, p_data from made
+    returning claim_id into made;
+    if found then
+      if octet_length(p_arguments) > 2048 then
+        insert into ledger_payload (workspace_id, claim_id, seq, name, body, digest, size_bytes)
+        values (p_workspace, made, 0, 'arguments', convert_to(p_arguments, 'UTF8'),
+          sha256(convert_to(p_arguments, 'UTF8')), octet_length(p_arguments));
+      end if;
+      return ('granted', made, null, 'in_flight', t.class, null, 1, 1, p_key || '-1',
+        least(t.lease, t.key_window - t.margin), now + t.lease, now + t.key_window - t.margin,
+        null, false, t.flags, null, null, null, false)::ledger_answer;
+    end if;
+  end if;
+
+  return ledger_weigh_v1(p_workspace, p_tool, p_tool_version, p_class, p_key, p_scope, p_turn,
+    p_local, p_call, p_caller, p_repeat, p_business, p_arguments_digest, p_arguments,
+    p_conversation, p_turn_index, p_position, p_ordinal, p_response_id, p_call_id, p_weak, p_nonce,
+    p_repeat_of, p_data);
+end $$;
+
+-- The answer to a claim, whatever else there is. `rules_changed`: the tool was edited between the
+-- reading of its argument rules and this call; the caller reads them again.
+create function ledger_weigh_v1(
   p_workspace bigint, p_tool bigint, p_tool_version int, p_class effects_effect_class, p_key text,
   p_scope bytea, p_turn bytea, p_local bytea, p_call bytea, p_caller bytea, p_repeat bytea,
   p_business bytea, p_arguments_digest bytea, p_arguments text, p_conversation text,
@@ -193,10 +286,6 @@ declare
   tries int := 0;
   quiet boolean;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'wrong_isolation: ledger_claim_v1 needs read committed'
-      using errcode = 'invalid_transaction_state';
-  end if;
   select id, version, effect_class, lease_seconds, window_seconds, margin_seconds, attempts_max,
       hold_in_turn, agent_may_repeat
     into t from effects_tool where id = p_tool and workspace_id = p_workspace;
@@ -210,15 +299,6 @@ begin
   end if;
   lease := make_interval(secs => t.lease_seconds);
   margin := make_interval(secs => t.margin_seconds);
-
-  -- The same operation, settled, nothing pending, and no other identity could disagree: no lock.
-  select * into c from ledger_claim
-    where scope = p_scope and turn = p_turn and state = 'completed' and pending_at is null
-      and arguments_digest = p_arguments_digest
-      and (p_call is null or call = p_call) and (p_caller is null or caller = p_caller);
-  if found then
-    return ledger_told_v1(c, a, 'replayed', ledger_clock(), margin);
-  end if;
 
   me.workspace_id := p_workspace;
   me.tool_id := p_tool;
@@ -236,7 +316,7 @@ begin
   <<again>> loop
     tries := tries + 1;
     if tries > 5 then
-      raise exception 'ledger_claim_v1: still losing to others' using errcode = '40001';
+      raise exception 'ledger_weigh_v1: still losing to others' using errcode = '40001';
     end if;
     hits := 0;
     quiet := not exists (select from ledger_claim where scope = p_scope)
