@@ -16,14 +16,17 @@ from uuid import UUID
 from effects.core.identity import INDEX_MAX, digest
 from effects.core.vocabulary import (
     ClaimState,
+    EffectClass,
     EventKind,
     Outcome,
     SightingWord,
     Terminal,
     Verdict,
 )
+from effects.models import Tool
 from ledger import queries
 from ledger.models import Call, Claim, Event, Stream
+from ledger.turn_recovery import Known, TurnRecovery, is_of, recovery_of
 
 CLAIMS_MAX: Final = 256
 STREAMS_MAX: Final = 50
@@ -73,19 +76,22 @@ class TurnCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStream:
-    """One response. `complete_calls` and `cut_calls` count what it announced; nobody can know what
-    was still to come."""
+    """One response. `end` is its terminal in words. `complete_calls` and `cut_calls` count what it
+    announced; nobody can know what was still to come. `recovery` says where it ended and what is
+    safe now."""
 
     name: str
     source: str
     response_id: str | None
     model: str | None
     terminal: Terminal | None
+    end: str
     error: str | None
     cursor: int
     last_sequence: int | None
     complete_calls: int
     cut_calls: int
+    recovery: TurnRecovery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +123,18 @@ def turn(workspace_id: int, conversation: str, index: int, *, now: datetime) -> 
     announced = list(Call.objects.filter(stream__in=streams).order_by("position", "stream_id"))
     events = _events_of(claims)
     calls = [_claimed(claim, events[claim.pk], now=now) for claim in claims]
-    calls += [_unclaimed(call) for call in announced if not any(_is_of(call, c) for c in claims)]
+    known = _known(workspace_id, claims, streams, announced, now=now)
+    calls += [_unclaimed(call) for call in announced if not known.claimed_as[call.pk]]
     lines = [line for claim in claims for line in _claim_lines(claim, events[claim.pk])]
     lines += [line for stream in streams for line in _stream_lines(stream)]
     lines += [_announced(call) for call in announced]
     return Turn(
         conversation=conversation,
         index=index,
-        streams=tuple(_stream(stream, announced) for stream in streams),
+        streams=tuple(
+            _stream(stream, announced, recovery_of(stream, announced, known, now=now))
+            for stream in streams
+        ),
         calls=tuple(sorted(calls, key=lambda call: (call.position, str(call.claim_id)))),
         lines=tuple(sorted(lines, key=lambda line: (line.at, line.of))[:LINES_MAX]),
     )
@@ -157,11 +167,29 @@ def _events_of(claims: Sequence[Claim]) -> dict[UUID, list[Event]]:
     return found
 
 
-def _is_of(call: Call, claim: Claim) -> bool:
-    """Whether a claim was made for an announced call: the same id, or the same place and tool."""
-    if call.call_id and claim.call_id:
-        return call.call_id == claim.call_id
-    return call.position == claim.position and call.tool in {None, claim.tool.name}
+def _known(
+    workspace_id: int,
+    claims: Sequence[Claim],
+    streams: Sequence[Stream],
+    announced: Iterable[Call],
+    *,
+    now: datetime,
+) -> Known:
+    shown = [(claim, queries.shown_state(claim, now=now)[0]) for claim in claims]
+    names = {call.tool for call in announced if call.tool}
+    reads = Tool.objects.filter(
+        workspace_id=workspace_id, name__in=names, effect_class=EffectClass.READ
+    )
+    return Known(
+        claims=shown,
+        claimed_as={
+            call.pk: tuple(state for claim, state in shown if is_of(call, claim))
+            for call in announced
+        },
+        reads=frozenset(reads.values_list("name", flat=True) if names else ()),
+        streams=len(streams),
+        ended_well=frozenset(s.pk for s in streams if s.terminal == Terminal.SUCCESS),
+    )
 
 
 # Calls
@@ -233,22 +261,6 @@ def _unclaimed(call: Call) -> TurnCall:
 # Lines
 
 
-def _stream(stream: Stream, announced: Iterable[Call]) -> TurnStream:
-    own = [call.complete for call in announced if call.stream_id == stream.pk]
-    return TurnStream(
-        name=stream.name,
-        source=stream.source,
-        response_id=stream.response_id,
-        model=stream.model,
-        terminal=Terminal(stream.terminal) if stream.terminal else None,
-        error=stream.error,
-        cursor=stream.cursor,
-        last_sequence=stream.last_sequence,
-        complete_calls=sum(own),
-        cut_calls=len(own) - sum(own),
-    )
-
-
 TERMINAL_WORDS: Final = {
     Terminal.SUCCESS: "the response finished",
     Terminal.INCOMPLETE: "the response was ended by a limit",
@@ -256,6 +268,25 @@ TERMINAL_WORDS: Final = {
     Terminal.CANCELLED: "the reader stopped reading",
     Terminal.CUT: "the connection ended without a last event",
 }
+NO_END: Final = "nobody saw an end"
+
+
+def _stream(stream: Stream, announced: Iterable[Call], recovery: TurnRecovery) -> TurnStream:
+    own = [call.complete for call in announced if call.stream_id == stream.pk]
+    return TurnStream(
+        name=stream.name,
+        source=stream.source,
+        response_id=stream.response_id,
+        model=stream.model,
+        terminal=Terminal(stream.terminal) if stream.terminal else None,
+        end=TERMINAL_WORDS[Terminal(stream.terminal)] if stream.terminal else NO_END,
+        error=stream.error,
+        cursor=stream.cursor,
+        last_sequence=stream.last_sequence,
+        complete_calls=sum(own),
+        cut_calls=len(own) - sum(own),
+        recovery=recovery,
+    )
 
 
 def _stream_lines(stream: Stream) -> Iterable[TurnLine]:

@@ -54,7 +54,7 @@ OBSERVATIONS: Final[Mapping[Observation, Seen]] = {
         then="keep it; resume, or continue after everything is reconciled",
     ),
     Observation.TOOL_DISPATCHED: Seen(
-        says="a tool call was dispatched",
+        says="a tool call was dispatched, or may have been",
         uncertain="whether it took effect, unless its outcome is known",
         then="reconcile it, or retry that tool under its own contract",
     ),
@@ -104,7 +104,7 @@ REASONS: Final[Mapping[RecoveryReason, str]] = {
         "call's own outcome, and the delivery."
     ),
     R.EFFECT_UNKNOWN: (
-        "A tool call was dispatched and nobody knows whether it took effect. That comes before "
+        "A tool call may have run, and nobody knows whether it took effect. That comes before "
         "anything that could propose it a second time."
     ),
     R.NEVER_TRANSMITTED: (
