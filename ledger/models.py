@@ -16,10 +16,12 @@ from django.db.models import Func, Q
 from effects.core.vocabulary import ClaimState, EffectClass, EventKind
 from effects.fields import WordField
 from effects.models import Tool, Workspace
+from ledger.models_agents import AgentRole
 from ledger.models_decisions import Case, Decision, HeldRequest
 from ledger.models_ingest import Call, ForeignName, IngestItem, Stream
 
 __all__ = [
+    "AgentRole",
     "ApiToken",
     "Attempt",
     "Call",
@@ -106,6 +108,12 @@ class Claim(models.Model):
             models.Index(name="claim_repeat", fields=["repeat"], condition=Q(repeat__isnull=False)),
             models.Index(
                 name="claim_business", fields=["business"], condition=Q(business__isnull=False)
+            ),
+            # Calls that were only seen from outside name a conversation, and no turn of it.
+            models.Index(
+                name="claim_turnless",
+                fields=["workspace", "conversation"],
+                condition=Q(turn_index__isnull=True, conversation__isnull=False),
             ),
         ]
         constraints = [

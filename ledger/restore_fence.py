@@ -46,6 +46,8 @@ INSERT INTO ledger_watermark AS w (name, claim_id) VALUES (%s, %s)
 ON CONFLICT (name) DO UPDATE SET claim_id = greatest(w.claim_id, excluded.claim_id)
 RETURNING claim_id
 """
+CONFIRM: LiteralString = "SELECT ledger_confirm_v1()"
+UNCONFIRM: LiteralString = "DELETE FROM ledger_watermark WHERE name = 'confirmed' RETURNING name"
 NEWEST: LiteralString = "SELECT id, granted_at FROM ledger_claim ORDER BY id DESC LIMIT 1"
 
 
@@ -161,17 +163,29 @@ def guard() -> None:
     _seen.connection, _seen.checked_at = connection.connection, now
 
 
+def confirm() -> None:
+    """Tells the database itself that it was not set back, for the agents that ask it without us.
+
+    They have no mark. A database that was started, or filled, since the last word of somebody who
+    has one grants them nothing until the next.
+    """
+    call(CONFIRM, [])
+
+
 def refresh() -> bool:
     """Moves counter and mark on. False where the database is behind, or the mark cannot be written.
 
     Never raises for what is wrong with the folder: the clock's work goes on without a mark.
     """
     if not is_on():
+        confirm()
         return True
     why = why_behind()
     if why is not None:
+        call(UNCONFIRM, [])
         logger.error("%s Nothing is granted until manage.py accept_restore.", why)
         return False
+    confirm()
     try:
         move_on(head() + 1)
     except OSError:
@@ -278,3 +292,4 @@ def accept(reason: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     move_on(max(head(), mark.counter if mark else 0) + 1, over_unreadable=True)
+    confirm()

@@ -33,6 +33,8 @@ __all__ = ["Ledger", "NotGranted"]
 POLL_SECONDS_MAX: Final = 30
 """Longest single long poll; `Ledger.wait` asks again until its own time is over."""
 
+POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://")
+
 OPEN_STATES: Final = frozenset({ClaimState.IN_FLIGHT, ClaimState.UNKNOWN})
 """States in which waiting may still bring an answer."""
 
@@ -50,7 +52,8 @@ class Ledger:
     """A connection to the ledger. Safe to share between threads; one per process is enough.
 
     `url` is the address of the API, `token` a bearer token with the scope `claim`, or a function
-    that returns one and is asked again once when the token is refused.
+    that returns one and is asked again once when the token is refused. Where `url` is that of the
+    ledger's database (`postgresql://`), the agent's own role in it takes the place of both.
 
     While the ledger cannot be asked nothing is sent: the call comes back as `ledger_unavailable`.
     An end that could not be reported comes back with `reported=False`. With a `spool`, a folder of
@@ -68,14 +71,10 @@ class Ledger:
         patience: Patience | None = None,
         spool: Path | str | None = None,
     ) -> None:
-        if transport is None:
-            if not url or not token:
-                raise ValueError("A ledger needs its url and a token. Pass both.")
-            transport = HttpTransport(url, token, timeouts=timeouts)
-        self._transport = transport
+        self._transport = transport or _transport(url or "", token, timeouts)
         self._patience = patience or Patience()
         kept_in = None if spool is None else Spool(spool)
-        self._reporter = Reporter(transport, self._patience, spool=kept_in)
+        self._reporter = Reporter(self._transport, self._patience, spool=kept_in)
         self._pulse = Pulse()
 
     def __enter__(self) -> Self:
@@ -258,6 +257,17 @@ class Ledger:
                 left_seconds = until - elapsed_clock_seconds()
                 time.sleep(max(0.0, min(pause_seconds, left_seconds)))
                 pause_seconds = min(pause_seconds * 2, self._patience.pause_seconds_max)
+
+
+def _transport(url: str, token: str | Callable[[], str], timeouts: Timeouts | None) -> Transport:
+    if url.startswith(POSTGRES_SCHEMES):
+        # Only who asks for it needs psycopg.
+        from effects.client.transport_postgres import PostgresTransport  # noqa: PLC0415
+
+        return PostgresTransport(url, password=token, timeouts=timeouts)
+    if not url or not token:
+        raise ValueError("A ledger needs its url and a token. Pass both.")
+    return HttpTransport(url, token, timeouts=timeouts)
 
 
 def claim_request_of(

@@ -4,6 +4,7 @@ import pytest
 
 from effects.client import Ledger
 from tests.effects.client.scripted_ledger import ScriptedLedger, client_of, scripted_ledger
+from tests.effects.client.ways import OverHttp, ToPostgres, Way
 
 
 @pytest.fixture
@@ -18,3 +19,11 @@ def ledger(scripted: ScriptedLedger) -> Iterator[Ledger]:
     """A client of the scripted ledger."""
     with client_of(scripted.url) as client:
         yield client
+
+
+@pytest.fixture(params=["http", "postgres"])
+def way(request: pytest.FixtureRequest, transactional_db: None) -> Way:
+    """Each way from a client to a real ledger."""
+    if request.param == "postgres":
+        return ToPostgres()
+    return OverHttp(request.getfixturevalue("live_api"))

@@ -21,12 +21,13 @@ from effects.client import (
     TurnCall,
     effect,
 )
-from effects.core.vocabulary import ClaimState, EffectClass, Outcome, TokenScope
+from effects.core.vocabulary import ClaimState, EffectClass, Outcome
 from effects.models import Tool as RegisteredTool
 from effects.models import Workspace
-from ledger import auth, queries
+from ledger import queries
 from ledger.models import Claim
 from tests.effects.client.scripted_ledger import QUICK
+from tests.effects.client.ways import Way
 from tests.effects.faulty_server import closed_port
 from tests.support.awaiting import awaited
 
@@ -45,12 +46,12 @@ def shop(transactional_db: None) -> Workspace:
 
 
 @pytest.fixture
-def run(live_api: str, shop: Workspace) -> Callable[..., Any]:
-    _, token = auth.issue(shop, "an agent", (TokenScope.CLAIM,), user=None)
+def run(way: Way, shop: Workspace) -> Callable[..., Any]:
+    arguments = way.to(shop)
 
     def run(work: Callable[[AsyncLedger], Awaitable[Any]]) -> Any:
         async def main() -> Any:
-            async with AsyncLedger(live_api, token, patience=QUICK) as ledger:
+            async with AsyncLedger(*arguments, patience=QUICK) as ledger:
                 return await work(ledger)
 
         return awaited(main())

@@ -1,15 +1,14 @@
-"""The client against the real API process and its database."""
+"""The client against a real ledger: over HTTP to the API process, and straight in PostgreSQL."""
 
 import contextlib
-import socket
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import override
-from urllib.parse import urlsplit
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -18,7 +17,6 @@ import pytest
 from effects.client import (
     Call,
     ClaimNotFound,
-    HttpTransport,
     Ledger,
     LedgerUnavailable,
     NoIdentity,
@@ -27,22 +25,17 @@ from effects.client import (
     Timeouts,
     TokenRefused,
     ToolCall,
+    Transport,
     effect,
 )
 from effects.core.vocabulary import ClaimState, EffectClass, TokenScope, Verdict
 from effects.models import Tool as RegisteredTool
 from effects.models import Workspace
-from ledger import append, auth, queries
+from ledger import append, queries
 from ledger.append import NewDecision
 from tests.effects.client.scripted_ledger import QUICK
-from tests.effects.faulty_server import (
-    FaultyServer,
-    answers,
-    close_after_reading,
-    closed_port,
-    faulty,
-    read_request,
-)
+from tests.effects.client.ways import Way, token_of
+from tests.effects.faulty_server import answers, close_after_reading, closed_port, faulty
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,7 +43,7 @@ TURN = ToolCall(conversation="c-1", turn_index=3, call_id="toolu_01WkP9QmXyZ0123
 
 
 @pytest.fixture
-def shop(live_api: str) -> Workspace:
+def shop(transactional_db: None) -> Workspace:
     made = Workspace.objects.create(
         name="Shop", slug="shop", created_at=datetime(2026, 1, 1, tzinfo=UTC)
     )
@@ -63,14 +56,9 @@ def shop(live_api: str) -> Workspace:
     return made
 
 
-def token_of(workspace: Workspace, *scopes: TokenScope) -> str:
-    _, plain = auth.issue(workspace, "an agent", scopes or (TokenScope.CLAIM,), user=None)
-    return plain
-
-
 @pytest.fixture
-def ledger(live_api: str, shop: Workspace) -> Iterator[Ledger]:
-    with Ledger(live_api, token_of(shop), patience=QUICK) as client:
+def ledger(way: Way, shop: Workspace) -> Iterator[Ledger]:
+    with Ledger(*way.to(shop), patience=QUICK) as client:
         yield client
 
 
@@ -244,43 +232,18 @@ def test_a_stopped_call_stays_stopped(ledger, shop, person):
 # Lost answers
 
 
-class Proxy:
-    """Passes requests on to the API, and drops the answers to those that `drops` names."""
-
-    def __init__(self, target: str, *drops: str) -> None:
-        parts = urlsplit(target)
-        self._target = (parts.hostname or "", parts.port or 80)
-        self._drops = list(drops)
-
-    def __call__(self, server: FaultyServer, connection: socket.socket) -> None:
-        while raw := read_request(connection):
-            word = raw.split(b" ")[1].decode().rsplit("/", 1)[-1]
-            answer = self._passed_on(raw)
-            if word in self._drops:
-                self._drops.remove(word)
-                return  # The answer exists, the record is committed, and nobody hears of it.
-            connection.sendall(answer)
-
-    def _passed_on(self, raw: bytes) -> bytes:
-        closing = raw.replace(b"\r\nConnection: keep-alive", b"\r\nConnection: close")
-        with socket.create_connection(self._target, timeout=10) as onward:
-            onward.sendall(closing)
-            return b"".join(iter(lambda: onward.recv(65_536), b""))
-
-
 @contextlib.contextmanager
-def behind_a_proxy(live_api: str, shop: Workspace, *drops: str) -> Iterator[Ledger]:
+def losing(way: Way, shop: Workspace, *words: str, patience: Patience = QUICK) -> Iterator[Ledger]:
+    timeouts = Timeouts(answer_seconds=5)
     with (
-        faulty(Proxy(live_api, *drops)) as proxy,
-        Ledger(
-            proxy.url, token_of(shop), patience=QUICK, timeouts=Timeouts(answer_seconds=5)
-        ) as ledger,
+        way.losing(shop, *words) as arguments,
+        Ledger(*arguments, patience=patience, timeouts=timeouts) as ledger,
     ):
         yield ledger
 
 
-def test_a_grant_whose_answer_was_lost_is_given_again_and_runs_once(live_api, shop):
-    with behind_a_proxy(live_api, shop, "claims") as ledger:
+def test_a_grant_whose_answer_was_lost_is_given_again_and_runs_once(way, shop):
+    with losing(way, shop, "claims") as ledger:
         payments = Payments(ledger)
         told = payments.pay(TURN, amount=1200)
     assert (told.status, payments.runs) == ("completed", 1)
@@ -288,28 +251,25 @@ def test_a_grant_whose_answer_was_lost_is_given_again_and_runs_once(live_api, sh
     assert queries.claim(shop.pk, told.claim_id).fence == 1, "no second attempt was made of it"
 
 
-def test_a_report_whose_answer_was_lost_is_one_fact(live_api, shop):
-    with behind_a_proxy(live_api, shop, "complete", "complete") as ledger:
+def test_a_report_whose_answer_was_lost_is_one_fact(way, shop):
+    with losing(way, shop, "complete", "complete") as ledger:
         told = Payments(ledger).pay(TURN, amount=1200)
     assert (told.status, told.reported) == ("completed", True)
     assert told.claim_id
     assert queries.claim(shop.pk, told.claim_id).state == ClaimState.COMPLETED
 
 
-def test_a_grant_that_stays_lost_sends_nothing_and_grants_nobody_else(live_api, shop):
-    with behind_a_proxy(live_api, shop, "claims", "claims", "claims") as ledger:
+def test_a_grant_that_stays_lost_sends_nothing_and_grants_nobody_else(way, shop):
+    with losing(way, shop, "claims", "claims", "claims") as ledger:
         payments = Payments(ledger)
         assert payments.pay(TURN, amount=1200).status == "ledger_unavailable"
         assert payments.pay(TURN, amount=1200).status == "in_flight"
     assert payments.runs == 0
 
 
-def test_a_report_that_never_arrives_leaves_the_claim_in_flight(live_api, shop):
+def test_a_report_that_never_arrives_leaves_the_claim_in_flight(way, shop):
     patience = Patience(report_tries_max=2, pause_seconds_first=0.01)
-    with (
-        faulty(Proxy(live_api, "complete", "complete")) as proxy,
-        Ledger(proxy.url, token_of(shop), patience=patience) as ledger,
-    ):
+    with losing(way, shop, "complete", "complete", patience=patience) as ledger:
         told = Payments(ledger).pay(TURN, amount=1200)
         assert (told.status, told.reported) == ("completed", False)
         assert told.result == {"id": "pi_1", "amount": 1200}
@@ -343,12 +303,16 @@ def test_a_claim_is_found_by_the_key_that_was_forwarded_and_by_its_marker(ledger
 # Who may ask
 
 
-def test_a_wrong_question_is_an_error(ledger, live_api, shop):
+def test_a_wrong_question_is_an_error(ledger):
     payments = Payments(ledger)
     with pytest.raises(NoIdentity):
         payments.pay(ToolCall(), amount=1)
     with pytest.raises(ClaimNotFound):
         ledger.status("nobody's key")
+    assert payments.runs == 0
+
+
+def test_a_token_that_is_not_good_enough_is_an_error(live_api, shop):
     with Ledger(live_api, "cf_00000000_nothing") as stranger, pytest.raises(TokenRefused):
         Payments(stranger).pay(TURN, amount=1)
     with (
@@ -356,41 +320,44 @@ def test_a_wrong_question_is_an_error(ledger, live_api, shop):
         pytest.raises(ScopeMissing),
     ):
         Payments(reader).pay(TURN, amount=1)
-    assert payments.runs == 0
 
 
-def test_another_workspaces_claim_is_nobodys(ledger, live_api):
+def test_another_workspaces_claim_is_nobodys(ledger, way):
     done = Payments(ledger).pay(TURN, amount=1200)
     other = Workspace.objects.create(
         name="Neighbour", slug="neighbour", created_at=datetime(2026, 1, 1, tzinfo=UTC)
     )
     assert done.claim_id
-    with Ledger(live_api, token_of(other)) as neighbour, pytest.raises(ClaimNotFound):
+    with Ledger(*way.to(other)) as neighbour, pytest.raises(ClaimNotFound):
         neighbour.status(done.claim_id)
 
 
-class Switched(HttpTransport):
-    """The real transport, whose reports can be made to find nobody."""
+class Switched:
+    """A real transport, whose reports can be made to find nobody."""
 
-    away = False
+    def __init__(self, real: Transport) -> None:
+        self.real = real
+        self.away = False
 
-    @override
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
     def report(self, claim_id, report):
         if self.away:
             raise LedgerUnavailable("The ledger is away.")
-        return super().report(claim_id, report)
+        return self.real.report(claim_id, report)
 
 
-def test_an_end_that_nobody_heard_is_kept_and_settles_the_claim_later(live_api, shop, tmp_path):
-    token = token_of(shop)
-    transport = Switched(live_api, token)
+def test_an_end_that_nobody_heard_is_kept_and_settles_the_claim_later(way, shop, tmp_path):
+    transport = Switched(way.transport(shop))
     with Ledger(transport=transport, patience=QUICK, spool=tmp_path) as ledger:
         payments = Payments(ledger)
         transport.away = True
         lost = payments.pay(TURN, amount=100)
         assert (lost.reported, lost.kept, lost.happened) == (False, True, True)
         assert lost.claim_id
-        assert token not in "".join(path.read_text() for path in tmp_path.glob("*.record"))
+        kept = "".join(path.read_text() for path in tmp_path.glob("*.record"))
+        assert not re.search("cf_[0-9a-f]{8}_|postgresql:", kept), "a token, or a password"
         assert ledger.status(lost.claim_id).status == "in_flight"
         assert ledger.flush().waiting == 1
         transport.away = False
@@ -405,12 +372,12 @@ def test_an_end_that_nobody_heard_is_kept_and_settles_the_claim_later(live_api, 
     assert list(tmp_path.glob("*.record")) == []
 
 
-def test_what_a_dead_process_left_is_told_by_the_next(live_api, shop, tmp_path):
-    transport = Switched(live_api, token_of(shop))
+def test_what_a_dead_process_left_is_told_by_the_next(way, shop, tmp_path):
+    transport = Switched(way.transport(shop))
     with Ledger(transport=transport, patience=QUICK, spool=tmp_path) as ledger:
         transport.away = True
         lost = Payments(ledger).pay(TURN, amount=100)
     assert lost.claim_id
-    with Ledger(live_api, token_of(shop), patience=QUICK, spool=tmp_path) as heir:
+    with Ledger(*way.to(shop), patience=QUICK, spool=tmp_path) as heir:
         assert heir.flush().told == 1
         assert heir.status(lost.claim_id).status == "completed"

@@ -1,0 +1,311 @@
+"""The ledger straight in PostgreSQL, for agents on its own network: no API process in between.
+
+The agent logs in with a role of its own, which may execute the agent functions and nothing else
+(`ledger/sql/agent_*_v1.sql`). Every question is one statement and one commit. Imported only
+where such an address is given, because it needs psycopg.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from typing_extensions import override
+
+from effects.client.postgres_link import Connections, Statement
+from effects.client.transport import Report
+from effects.client.transport_http import Timeouts
+from effects.core.canonical import ArgumentRules, Refused
+from effects.core.claim_rows import (
+    TOOLS_REMEMBERED_MAX,
+    answer_all,
+    call_facts,
+    check_batch,
+    read_answer,
+    read_rules,
+)
+from effects.core.for_model import for_model
+from effects.core.identity import compared
+from effects.core.messages import (
+    WAIT_SECONDS_MAX,
+    ClaimAnswer,
+    ClaimRequest,
+    Complete,
+    DecisionShown,
+    Fail,
+    Heartbeat,
+    HeartbeatAnswer,
+    Sent,
+)
+from effects.core.problems import (
+    BadRequest,
+    LedgerProblem,
+    LedgerUnavailable,
+    problem_of_refusal,
+)
+from effects.core.references import not_found, read_reference
+from effects.core.status import Shown, is_news, status_answer
+from effects.core.storable import fit_report, unstorable_field
+from effects.core.vocabulary import ClaimState, EffectClass, Flag, Outcome, Reason, Verdict
+
+__all__ = ["PostgresTransport"]
+
+POLL_SECONDS_FIRST: Final = 0.05
+POLL_SECONDS_MAX: Final = 0.5
+RULES_TRIES_MAX: Final = 8
+"""How often one claim reads its tool's rules: the tool is being edited all the time beyond that."""
+
+CALL_FIELDS: Final = (
+    *("tool", "tool_version", "class", "compared", "business", "arguments", "conversation"),
+    *("turn_index", "position", "ordinal", "response_id", "call_id", "strong", "local"),
+    *("caller_key", "nonce", "repeat_of", "worker", "delivery_count", "retry_count"),
+)
+"""What `ledger_agent_claim_v1` takes, in its order; a batch names them."""
+
+
+def _calling(function: str, parameters: int, columns: str = "*") -> Statement:
+    numbered = ", ".join(f"${number}" for number in range(1, parameters + 1))
+    return Statement(
+        name=f"counterfoil_{function}".encode(),
+        command=f"SELECT {columns} FROM {function}({numbered})".encode(),  # noqa: S608 - our names
+    )
+
+
+TOOL: Final = _calling("ledger_agent_tool_v1", 1, "tool_version, rules::text")
+CLAIM: Final = _calling("ledger_agent_claim_v1", len(CALL_FIELDS))
+BATCH: Final = _calling("ledger_agent_claim_batch_v1", 1)
+STATUS: Final = _calling("ledger_agent_status_v1", 3)
+SENT: Final = _calling("ledger_agent_sent_v1", 2)
+HEARTBEAT: Final = _calling("ledger_agent_heartbeat_v1", 2, "word, lease_until")
+REPORT: Final = _calling("ledger_agent_report_v1", 17)
+
+
+class PostgresTransport:
+    """Speaks to a Counterfoil database as an agent's role.
+
+    `url` is what `manage.py agent_role create` printed. At most `connections_max` connections are
+    open at once; a request that finds none free waits for one. Safe to use from several threads and
+    after a fork. `password` may be a function: it is asked for each new connection.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        password: str | Callable[[], str] = "",
+        timeouts: Timeouts | None = None,
+        connections_max: int = 8,
+    ) -> None:
+        self._timeouts = timeouts or Timeouts()
+        self._links = Connections(
+            url,
+            password=password,
+            connect_seconds=self._timeouts.connect_seconds,
+            connections_max=connections_max,
+        )
+        self._lock = threading.Lock()
+        self._rules: dict[str, tuple[int, ArgumentRules]] = {}
+
+    @override
+    def __repr__(self) -> str:
+        return f"PostgresTransport({self._links.address})"
+
+    def claim(self, request: ClaimRequest) -> ClaimAnswer:
+        for _ in range(RULES_TRIES_MAX):
+            try:
+                values = self._call_values(request)
+            except Refused as refused:
+                raise problem_of_refusal(refused) from None
+            (row,) = self._ask(CLAIM, values)
+            answer = read_answer(row, request)
+            if answer is not None:
+                return _told(answer)
+            self._forget_rules()
+        raise LedgerUnavailable(f"{request.tool} is being changed at the ledger. Ask again.")
+
+    def claim_batch(self, requests: Sequence[ClaimRequest]) -> list[ClaimAnswer | LedgerProblem]:
+        check_batch(len(requests))
+        answers = answer_all(
+            requests, prepare=self._member, ask=self._ask_batch, forget_rules=self._forget_rules
+        )
+        return [
+            _told(answer) if isinstance(answer, ClaimAnswer) else problem_of_refusal(answer)
+            for answer in answers
+        ]
+
+    def status(self, claim: str) -> ClaimAnswer:
+        meant = read_reference(claim)
+        values = (meant.claim_id, meant.key, meant.caller_key)
+        return self._shown(STATUS, values, claim)
+
+    def wait(self, claim_id: UUID, *, seconds: int) -> ClaimAnswer:
+        until = time.monotonic() + min(seconds, WAIT_SECONDS_MAX)
+        pause_seconds = POLL_SECONDS_FIRST
+        first = told = self.status(str(claim_id))
+        # No connection is held while nothing is asked.
+        while (left_seconds := until - time.monotonic()) > 0 and not is_news(told, first):
+            time.sleep(min(pause_seconds, left_seconds))
+            pause_seconds = min(2 * pause_seconds, POLL_SECONDS_MAX)
+            told = self.status(str(claim_id))
+        return told
+
+    def sent(self, claim_id: UUID, hint: Sent) -> None:
+        self._ask(SENT, (claim_id, hint.fence), claim_id, seconds=self._timeouts.hint_seconds)
+
+    def heartbeat(self, claim_id: UUID, beat: Heartbeat) -> HeartbeatAnswer:
+        ((word, lease_until),) = self._ask(HEARTBEAT, (claim_id, beat.fence), claim_id)
+        return HeartbeatAnswer(word=word, lease_until=lease_until)
+
+    def report(self, claim_id: UUID, report: Report) -> ClaimAnswer:
+        report = fit_report(report)
+        complete = report if isinstance(report, Complete) else None
+        values = (
+            claim_id,
+            report.fence,
+            _outcome(report),
+            report.provider_object,
+            report.replayed,
+            report.marker_sent,
+            complete.result if complete else None,
+            complete.result_stored and complete.result is not None if complete else None,
+            report.worker,
+            report.delivery_count,
+            report.retry_count,
+            report.response_id,
+            report.call_id,
+            report.http_status,
+            report.provider_code,
+            report.request_id,
+            report.error,
+        )
+        return self._shown(REPORT, values, claim_id)
+
+    def close(self) -> None:
+        self._links.close()
+
+    def _ask(
+        self,
+        statement: Statement,
+        values: Sequence[Any],
+        claim: UUID | str = "",
+        *,
+        seconds: float | None = None,
+    ) -> list[list[Any]]:
+        answer_seconds = self._timeouts.answer_seconds if seconds is None else seconds
+        rows = self._links.ask(statement, values, seconds=answer_seconds)
+        if rows is None:
+            raise not_found(str(claim))
+        return rows
+
+    def _shown(self, statement: Statement, values: Sequence[Any], claim: UUID | str) -> ClaimAnswer:
+        (row,) = self._ask(statement, values, claim)
+        return status_answer(_read_shown(row))
+
+    def _call_values(self, request: ClaimRequest) -> tuple[Any, ...]:
+        """The claim as `CALL_FIELDS` name it. Raises `Refused` and `BadRequest`."""
+        field = unstorable_field(request)
+        if field is not None:
+            raise BadRequest(f"{field} holds U+0000, which the ledger cannot store.")
+        version, rules = self._rules_of(request.tool)
+        same = compared(call_facts(0, request, rules))
+        return (
+            request.tool,
+            version,
+            str(request.effect_class),
+            same.text,
+            same.business,
+            request.arguments,
+            request.conversation,
+            request.turn_index,
+            request.position,
+            request.ordinal,
+            request.response_id,
+            request.call_id,
+            same.strong,
+            same.local,
+            request.caller_key,
+            bytes.fromhex(request.nonce) if request.nonce else None,
+            request.repeat_of,
+            request.worker,
+            request.delivery_count,
+            request.retry_count,
+        )
+
+    def _member(self, request: ClaimRequest) -> dict[str, Any]:
+        values = zip(CALL_FIELDS, self._call_values(request), strict=True)
+        return {name: _in_json(value) for name, value in values if value is not None}
+
+    def _ask_batch(self, members: list[dict[str, Any]]) -> list[list[Any]]:
+        return self._ask(BATCH, (json.dumps(members),))
+
+    def _rules_of(self, tool: str) -> tuple[int, ArgumentRules]:
+        known = self._rules.get(tool)
+        if known is None:
+            ((version, rules),) = self._ask(TOOL, (tool,))
+            known = (version, read_rules(json.loads(rules)))
+            with self._lock:
+                if len(self._rules) >= TOOLS_REMEMBERED_MAX:
+                    self._rules.clear()
+                self._rules[tool] = known
+        return known
+
+    def _forget_rules(self) -> None:
+        with self._lock:
+            self._rules.clear()
+
+
+def _told(answer: ClaimAnswer) -> ClaimAnswer:
+    return answer.model_copy(update={"for_model": for_model(answer)})
+
+
+def _outcome(report: Report) -> str:
+    if isinstance(report, Complete):
+        return Outcome.COMPLETED
+    return report.proof if isinstance(report, Fail) else Outcome.UNKNOWN
+
+
+def _in_json(value: Any) -> Any:
+    """As PostgreSQL reads it from a JSON text: bytes in hex."""
+    if isinstance(value, bytes):
+        return f"\\x{value.hex()}"
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _read_shown(row: Sequence[Any]) -> Shown:
+    """One row of `ledger_shown`."""
+    claim_id, tool, effect_class, state, reason, fence, generation, lease_until = row[:8]
+    window_until, margin, flags, provider_object, result, result_stored = row[8:14]
+    decision_id, verdict, decision_reason, decided_at, effective_at, held, now, desk_url = row[14:]
+    decision = None
+    if decision_id is not None:
+        decision = DecisionShown(
+            decision_id=decision_id,
+            verdict=Verdict(verdict),
+            reason=decision_reason,
+            decided_at=decided_at,
+            effective_at=effective_at,
+            pending=held and effective_at > now,
+        )
+    return Shown(
+        claim_id=claim_id,
+        tool=tool,
+        effect_class=EffectClass(effect_class),
+        state=ClaimState(state),
+        reason=Reason(reason) if reason else None,
+        fence=fence,
+        generation=generation,
+        lease_until=lease_until,
+        window_until=window_until,
+        margin=margin,
+        flags=tuple(Flag(flag) for flag in flags),
+        provider_object=provider_object,
+        result=result,
+        result_stored=result_stored,
+        decision=decision,
+        now=now,
+        link=f"{desk_url}/calls/{claim_id}",
+    )

@@ -1,0 +1,72 @@
+-- Agents that speak to PostgreSQL themselves. Each logs in with a role of its own, which may execute
+-- the functions ledger_agent_*_v1 that are granted to it and nothing else. Those run with the rights
+-- of the tables' owner, so nothing in them rests on what the agent says about itself: the workspace
+-- comes from session_user, which no statement of the agent's changes, and every name is looked up in
+-- the same schemas, temporary tables last.
+
+-- What a restore changes and nothing else does for long: which run of the server, and which file of
+-- the claims, this is.
+create function ledger_life_v1() returns uuid language sql stable as $$
+  select (lpad(to_hex((extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint), 16, '0')
+    || lpad(to_hex(pg_relation_filenode('ledger_claim')::bigint), 16, '0'))::uuid
+$$;
+
+-- The worker has compared this very database with its mark, and it was not set back. An agent has
+-- no mark to look at, so it is granted nothing until somebody who has one has looked.
+create function ledger_confirm_v1() returns void language sql as $$
+  insert into ledger_watermark as w (name, claim_id) values ('confirmed', ledger_life_v1())
+  on conflict (name) do update set claim_id = excluded.claim_id
+    where w.claim_id <> excluded.claim_id
+$$;
+
+create function ledger_agent_workspace_v1(p_grants boolean) returns bigint language plpgsql stable
+as $$
+declare
+  found_workspace bigint;
+  confirmed uuid;
+begin
+  select r.workspace_id, w.claim_id into found_workspace, confirmed
+    from ledger_agentrole r left join ledger_watermark w on w.name = 'confirmed'
+    where r.role = session_user::text and r.revoked_at is null;
+  if found_workspace is null then
+    raise exception 'The role % opens no workspace, or was revoked.', session_user
+      using errcode = 'CF401';
+  elsif p_grants and confirmed is distinct from ledger_life_v1() then
+    if confirmed is null then
+      raise exception 'The ledger''s database is older than its worker has seen it, so it may have '
+        'forgotten claims. Nothing is granted until a person has looked: manage.py accept_restore.'
+        using errcode = 'CF503', hint = 'behind';
+    end if;
+    raise exception 'The ledger''s database was started since its worker has looked at it, so '
+      'nothing is granted yet. The worker looks about once a second.' using errcode = 'CF503';
+  end if;
+  return found_workspace;
+end $$;
+
+-- What must be known of a tool before its arguments can be compared. One that nobody registered is
+-- entered as effects.models.Tool enters it.
+create function ledger_agent_tool_v1(p_name text, out tool_version int, out rules jsonb)
+language plpgsql security definer set search_path = pg_catalog, public, pg_temp as $$
+declare
+  w bigint := ledger_agent_workspace_v1(false);
+begin
+  if coalesce(p_name, '') = '' or octet_length(p_name) > 255 then
+    raise exception 'A tool''s name has 1 to 255 bytes (TOOL_BYTES_MAX).'
+      using errcode = 'invalid_parameter_value';
+  end if;
+  select version, argument_rules into tool_version, rules
+    from effects_tool where workspace_id = w and name = p_name;
+  if found then
+    return;
+  end if;
+  insert into effects_tool (workspace_id, name, effect_class, registered, note, owner, contract,
+    window_seconds, margin_seconds, lease_seconds, attempt_seconds_max, attempts_max,
+    release_lapse_minutes, server_working_seconds_max, horizon_days, hold_in_turn,
+    agent_may_repeat, connection_id, lookup_kind, lookup, lookups_max, argument_rules, summary,
+    amount_field, amount_is_minor, currency_field, customer_field, version)
+  values (w, p_name, 'unkeyed_write', false, '', '', 'generic', null, 140, 90, 600, 3, 30, null, 30,
+    false, false, null, '', '{}', 50, '{}', '', '', true, '', '', 1)
+  on conflict (workspace_id, name) do nothing;
+  select version, argument_rules into strict tool_version, rules
+    from effects_tool where workspace_id = w and name = p_name;
+end $$;
