@@ -1,4 +1,8 @@
-"""Streams and the calls that they announced, applied."""
+"""Streams and the calls that they announced, applied.
+
+A stream's cursor moves in the transaction that applies the events it counts, never in another: a
+reader that resumes after it misses nothing, and what it sends twice is applied once.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from effects.core.streams.record import (
     StreamFlag,
     StreamRecord,
 )
+from effects.core.streams.unapplied import StreamGap, unapplied
 
 __all__ = [
     "ArgumentsState",
@@ -24,7 +25,9 @@ __all__ = [
     "NotDispatchable",
     "Protocol",
     "StreamFlag",
+    "StreamGap",
     "StreamReader",
     "StreamRecord",
     "read_stream",
+    "unapplied",
 ]
