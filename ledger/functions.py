@@ -1,11 +1,15 @@
 """Calls to the ledger's SQL functions: one statement, one round trip, one commit.
 
 psycopg is used directly under Django's connection, because Django's own cursor neither prepares
-statements nor sends parameters apart from the text.
+statements nor sends parameters apart from the text. A statement that is not prepared is parsed and
+planned again each time, and a new cursor learns each time how values are read: together that costs
+more than a whole replay.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -36,19 +40,33 @@ def call(statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
     raise AssertionError("the last try either answers or raises")
 
 
+class _Kept(threading.local):
+    """The cursor of this thread's connection: one for all calls, each read to its end."""
+
+    cursor: psycopg.Cursor[Any] | None = None
+
+    def of(self, raw: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
+        if self.cursor is None or self.cursor.connection is not raw:
+            # Django says None, which switches prepared statements off. No number of uses prepares
+            # one by itself: only those here are, which ask for it.
+            raw.prepare_threshold = sys.maxsize
+            self.cursor = psycopg.Cursor(raw)
+        return self.cursor
+
+
+_kept = _Kept()
+
+
 def _run(statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
     raw: psycopg.Connection[Any] = connection.connection
-    with psycopg.Cursor(raw) as cursor:
-        try:
-            return cursor.execute(statement, parameters, prepare=True).fetchall()
-        except errors.SerializationFailure:
-            raise
-        except errors.DeadlockDetected:
-            raise
-        except psycopg.Error as error:
-            _close_if_broken(raw)
-            with connection.wrap_database_errors:
-                raise error from error.__cause__
+    try:
+        return _kept.of(raw).execute(statement, parameters, prepare=True).fetchall()
+    except (errors.SerializationFailure, errors.DeadlockDetected):
+        raise
+    except psycopg.Error as error:
+        _close_if_broken(raw)
+        with connection.wrap_database_errors:
+            raise error from error.__cause__
 
 
 def _close_if_broken(raw: psycopg.Connection[Any]) -> None:

@@ -14,9 +14,9 @@ A recipe never changes. A better one gets a new name and is written beside the o
 claims that are already stored must still be found.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 from uuid import UUID
 
@@ -130,33 +130,36 @@ def identities(facts: CallFacts) -> Identities:
     ``<field>_unstorable``, ``<field>_out_of_range``, and the codes of `parse_arguments`.
     """
     same = compared(facts)
-    text = same.text
-    workspace, tool = facts.workspace, facts.tool
+    # Each part is encoded once: most of them stand in several digests.
+    workspace, tool, text = _number(facts.workspace), _text(facts.tool), _text(same.text)
     call_id = facts.call_id or None  # Streams repeat an id as "" where they mean "the same".
 
     scope = turn = slot = call = local = repeat = None
     if facts.conversation is not None:
-        spoken = (workspace, facts.conversation)
-        repeat = digest("repeat", *spoken, tool, text)
+        spoken = workspace + _text(facts.conversation)
+        repeat = _hashed("repeat", spoken, tool, text)
         if same.strong:
-            call = digest("call", *spoken, call_id)
+            call = _hashed("call", spoken, _part(call_id))
         if facts.turn_index is not None:
-            here = (*spoken, facts.turn_index)
-            scope = digest("scope", *here)
-            turn = digest("turn", *here, tool, facts.ordinal, text)
-            slot = digest("slot", *here, tool, facts.position)
+            here = spoken + _number(facts.turn_index)
+            scope = _hashed("scope", here)
+            turn = _hashed("turn", here, tool, _number(facts.ordinal), text)
+            slot = _hashed("slot", here, tool, _number(facts.position))
             if same.local:
-                local = digest("local", *here, facts.response_id or None, call_id, tool, text)
+                response_id = _part(facts.response_id or None)
+                local = _hashed("local", here, response_id, _part(call_id), tool, text)
+    caller = facts.caller_key
+    business = same.business
     return Identities(
         scope=scope,
         turn=turn,
         slot=slot,
         call=call,
         local=local,
-        caller=None if facts.caller_key is None else digest("caller", workspace, facts.caller_key),
+        caller=None if caller is None else _hashed("caller", workspace, _text(caller)),
         repeat=repeat,
-        business=_business(facts, same),
-        arguments=digest("arguments", tool, text, size=ARGUMENTS_DIGEST_BYTES),
+        business=None if business is None else _hashed("business", workspace, tool, business),
+        arguments=_hashed("arguments", tool, text, size=ARGUMENTS_DIGEST_BYTES),
         weak_call_id=call_id is not None and not same.strong,
     )
 
@@ -173,7 +176,7 @@ def compared(facts: CallFacts) -> Compared:
     members = _business_members(facts.rules, arguments)
     return Compared(
         text=canonical_text(arguments),
-        business=b"".join(map(_encoded, members)) if members else None,
+        business=b"".join(map(_text, members)) if members else None,
         strong=strong,
         local=call_id is not None and not strong and not _same_name(call_id, facts.tool),
     )
@@ -187,27 +190,31 @@ def digest(identity: str, *parts: Part, size: int = IDENTITY_BYTES) -> bytes:
     are ever the same input: neither by moving a character from one part to the next, nor by
     writing "7" for 7 or "" for null.
     """
-    return _digest(identity, *parts, size=size)
+    return _hashed(identity, *map(_part, parts), size=size)
 
 
-def _digest(identity: str, *parts: Part, rest: bytes = b"", size: int = IDENTITY_BYTES) -> bytes:
-    """The same, with parts at the end that are encoded already."""
-    written = b"".join(map(_encoded, (RECIPES[identity], *parts))) + rest
-    return hashlib.sha256(written).digest()[:size]
+def _hashed(identity: str, *encoded: bytes, size: int = IDENTITY_BYTES) -> bytes:
+    """The same of parts that are encoded already."""
+    return sha256(_NAMED[identity] + b"".join(encoded)).digest()[:size]
 
 
-def _encoded(part: Part) -> bytes:
+def _part(part: Part) -> bytes:
     if part is None:
         return b"\x00\x00\x00\x00n"
-    content = str(part).encode()
-    letter = b"s" if isinstance(part, str) else b"i"
-    return len(content).to_bytes(4, "big") + letter + content
+    return _text(part) if isinstance(part, str) else _number(part)
 
 
-def _business(facts: CallFacts, same: Compared) -> bytes | None:
-    if same.business is None:
-        return None
-    return _digest("business", facts.workspace, facts.tool, rest=same.business)
+def _text(text: str) -> bytes:
+    content = text.encode()
+    return b"%bs%b" % (len(content).to_bytes(4, "big"), content)
+
+
+def _number(number: int) -> bytes:
+    content = b"%d" % number
+    return b"%bi%b" % (len(content).to_bytes(4, "big"), content)
+
+
+_NAMED: Final = {identity: _text(recipe) for identity, recipe in RECIPES.items()}
 
 
 def _business_members(rules: ArgumentRules, arguments: dict[str, Value]) -> list[str]:
