@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Mishap(StrEnum):
-    """What befalls the agent when the provider has answered."""
+    """What befalls the agent when the provider has answered, or when the ledger was told."""
 
     NONE = "none"
     TIMED_OUT = "builtin TimeoutError"
@@ -42,6 +42,7 @@ class Mishap(StrEnum):
     FROZEN = "SIGSTOP, then it goes on"
     FROZEN_AND_FAILED = "SIGSTOP, then it fails"
     NO_JSON = "a result that has no JSON form"
+    KILLED_AFTER_REPORT = "kill -9, when the ledger knows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class Job:
     mishap: Mishap = Mishap.NONE
     request_seconds: float = 1.0
     guarded: bool = True
+    credentials: str = AGENT_STRIPE_KEY
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -138,7 +140,7 @@ def send(job: Job, *, key: str | None = None, marker: str = "none") -> Any:
                 "metadata[case]": job.case,
             }
             keyed = {} if key is None else {"Idempotency-Key": key}
-            said = {"Authorization": f"Bearer {AGENT_STRIPE_KEY}", **keyed, **fault}
+            said = {"Authorization": f"Bearer {job.credentials}", **keyed, **fault}
             answer = client.post(f"{job.provider}/v1/payment_intents", data=form, headers=said)
         answer.raise_for_status()
         return answer.json()
@@ -170,6 +172,8 @@ def main() -> None:
         return
     with opened(job) as ledger:
         print(ask(ledger, job).text, flush=True)
+        if job.mishap is Mishap.KILLED_AFTER_REPORT:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from effects.client import Effect, Ledger
-from effects.core.vocabulary import EffectClass, TokenScope
+from effects.core.vocabulary import EffectClass, TokenScope, Verdict
 from effects.models import Tool, Workspace
-from ledger import auth, queries
+from ledger import append, auth, queries
 from reconcile.sandbox.faults import Fault, Plan, Rule
 from reconcile.sandbox.provider.context import STRIPE_TRUTH
 from reconcile.sandbox.provider.plain import PLAIN_TRUTH
@@ -46,6 +46,7 @@ class Lab:
 
     ways: dict[str, Address]
     provider: Provider
+    workspace_id: int
 
     @contextmanager
     def scene(self, way: str) -> Iterator[Scene]:
@@ -110,9 +111,12 @@ class Scene:
 
     @property
     def done(self) -> list[dict[str, Any]]:
+        return self.done_in(self.job.case)
+
+    def done_in(self, case: str) -> list[dict[str, Any]]:
         store = self.lab.provider.world.store
         effects = store.effects(STRIPE_TRUTH) + store.effects(PLAIN_TRUTH)
-        return [one for one in effects if one["metadata"].get("case") == self.job.case]
+        return [one for one in effects if one["metadata"].get("case") == case]
 
     def settled(self, effects: int) -> bool:
         """Whether the provider comes to that count, and stays there: what it works on is late."""
@@ -129,6 +133,20 @@ class Scene:
             yield
         finally:
             world.plan = Plan()
+
+    def release_with_same_key(self, effect: Effect) -> None:
+        """A person permits one more attempt under the key that the provider knows."""
+        claim_id = effect.claim_id
+        assert claim_id is not None
+        workspace_id = self.lab.workspace_id
+        decision = append.NewDecision(
+            verdict=Verdict.RELEASE_SAME,
+            claim_version=queries.claim(workspace_id, claim_id).version,
+            reason="the customer is waiting",
+            rule="faultlab",
+            hold_seconds=0,
+        )
+        append.decide(workspace_id, claim_id, decision)
 
     def lease_passes(self) -> None:
         time.sleep(LEASE_SECONDS + 0.15)
@@ -171,8 +189,9 @@ class Process:
 
 def a_lab(url: str, provider: Provider) -> Lab:
     """A lab on the database of this process's Django, whose door is at `url`."""
-    _, token = a_workspace()
-    return Lab(ways={"http": Address(url=url, token=token)}, provider=provider)
+    workspace, token = a_workspace()
+    ways = {"http": Address(url=url, token=token)}
+    return Lab(ways=ways, provider=provider, workspace_id=workspace.pk)
 
 
 def a_workspace() -> tuple[Workspace, str]:

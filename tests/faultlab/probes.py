@@ -52,14 +52,16 @@ def builtin_timeout(scene: Scene) -> dict[str, Any]:
     return told(scene, scene.ask(mishap=Mishap.TIMED_OUT), scene.ask())
 
 
-@PROBES.row("reset or cut after dispatch, asked again", ways=BOTH, effects=2, told=["unknown"] * 4)
+@PROBES.row("reset or cut after dispatch, asked again", ways=BOTH, effects=1, told=["unknown"] * 4)
 def reset_or_cut_after_dispatch(scene: Scene) -> dict[str, Any]:
-    """Two operations, each of which happened once."""
-    ends = []
-    for turn, fault in enumerate((Fault.DROP_AFTER_COMMIT, Fault.CUT_MID_BODY)):
-        place = {"turn_index": turn, "call_id": f"{turn}_{scene.job.case}", "amount": 100 + turn}
-        ends += [scene.ask(fault=fault, **place), scene.ask(**place)]
-    return told(scene, *ends)
+    """Two operations; what counts is the one that happened more often."""
+    ends, effects = [], []
+    for fault in (Fault.DROP_AFTER_COMMIT, Fault.CUT_MID_BODY):
+        case = f"{scene.job.case}-{fault}"
+        operation = {"case": case, "conversation": case, "amount": 100 + len(effects)}
+        ends += [scene.ask(fault=fault, **operation), scene.ask(**operation)]
+        effects.append(len(scene.done_in(case)))
+    return {**told(scene, *ends), "effects": max(effects)}
 
 
 @PROBES.row(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.faultlab.acceptance import MATRIX
 from tests.faultlab.experiment import EXPERIMENT
 from tests.faultlab.layers import LAYERS
 from tests.faultlab.probes import PROBES
@@ -11,5 +12,5 @@ from tests.faultlab.routes import ROUTES
 from tests.faultlab.rows import Row
 
 ROWS: Final[tuple[Row, ...]] = tuple(
-    row for section in (EXPERIMENT, ROUTES, LAYERS, PROBES) for row in section.rows
+    row for section in (EXPERIMENT, MATRIX, ROUTES, LAYERS, PROBES) for row in section.rows
 )

@@ -39,6 +39,7 @@ def test_the_lab_shows_green(row: Row, way: str, lab: Lab) -> None:
 def test_every_part_of_the_lab_has_all_its_rows() -> None:
     assert Counter(row.section for row in sections.ROWS) == {
         "The local experiment": 3,
+        "The acceptance matrix": 10,
         "The routes that replay a turn": 5,
         "The five layers": 5,
         "Probes of the rivals": 10,
@@ -63,7 +64,7 @@ def a_row(**got: object) -> Row:
 
 def result_of(tmp_path: Path, **got: object) -> Result:
     with Provider(tmp_path) as provider:
-        return carry_out(Lab(ways={}, provider=provider), a_row(**got), NO_LEDGER)
+        return carry_out(Lab(ways={}, provider=provider, workspace_id=0), a_row(**got), NO_LEDGER)
 
 
 def test_two_effects_where_one_is_due_are_red_and_the_command_fails(tmp_path: Path) -> None:
