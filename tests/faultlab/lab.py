@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from effects.client import Effect, Ledger
 from effects.core.vocabulary import EffectClass, TokenScope, Verdict
 from effects.models import Tool, Workspace
-from ledger import append, auth, queries
+from ledger import agents, append, auth, queries
 from reconcile.sandbox.faults import Fault, Plan, Rule
 from reconcile.sandbox.provider.context import STRIPE_TRUTH
 from reconcile.sandbox.provider.plain import PLAIN_TRUTH
@@ -190,7 +190,8 @@ class Process:
 def a_lab(url: str, provider: Provider) -> Lab:
     """A lab on the database of this process's Django, whose door is at `url`."""
     workspace, token = a_workspace()
-    ways = {"http": Address(url=url, token=token)}
+    role = agents.create(workspace, "agents")
+    ways = {"http": Address(url=url, token=token), "postgres": Address(url=role.url)}
     return Lab(ways=ways, provider=provider, workspace_id=workspace.pk)
 
 

@@ -55,7 +55,8 @@ def builtin_timeout(scene: Scene) -> dict[str, Any]:
 @PROBES.row("reset or cut after dispatch, asked again", ways=BOTH, effects=1, told=["unknown"] * 4)
 def reset_or_cut_after_dispatch(scene: Scene) -> dict[str, Any]:
     """Two operations; what counts is the one that happened more often."""
-    ends, effects = [], []
+    ends: list[Effect] = []
+    effects: list[int] = []
     for fault in (Fault.DROP_AFTER_COMMIT, Fault.CUT_MID_BODY):
         case = f"{scene.job.case}-{fault}"
         operation = {"case": case, "conversation": case, "amount": 100 + len(effects)}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 NO_LEDGER: Final = "-"
 """The way of a row that asks no ledger: it shows what happens without one, or a pure decision."""
 HTTP: Final = ("http",)
-BOTH: Final = ("http",)
+BOTH: Final = ("http", "postgres")
 
 Run = Callable[["Scene"], dict[str, Any]]
 
