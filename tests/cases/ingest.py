@@ -292,7 +292,7 @@ def bodies_of(given: Fields) -> list[bytes]:
 
 
 def _cooked(recipe: Fields) -> bytes:
-    times = recipe.take("times", int)
+    times: int = recipe.take("times", int)
     parts: dict[str, bytes] = {
         name: recipe.take(name, str, "").encode("utf-8", "surrogatepass")
         for name in ("prefix", "repeat", "middle", "repeat_close", "suffix")

@@ -260,7 +260,9 @@ def _varied(
     if unknown:
         raise Fault(f"{where}.events", f"names no event: {sorted(unknown)}")
     changed = [event | changes.get(event["event_id"], {}) for event in events]
-    return changed, dict(expected)
+    # A member that a variant sets to null is taken away.
+    kept = [{name: said for name, said in one.items() if said is not None} for one in changed]
+    return kept, dict(expected)
 
 
 def _with_value(
