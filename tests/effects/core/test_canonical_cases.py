@@ -1,61 +1,55 @@
-"""Cases from other people's bug reports (tests/cases, J*) about reading and comparing arguments."""
+"""What the cases about JSON say to people (tests/cases, J*): reading and comparing arguments.
+
+Their pairs, bodies and events are judged in `tests/cases`; here stands what no table can say.
+"""
 
 import json
-from dataclasses import replace
-from pathlib import Path
+import sys
 from typing import Any
 
 import pytest
 
 from effects.core.canonical import (
-    ArgumentRules,
     Number,
     Refused,
     canonical_text,
     parse_arguments,
     parse_json,
 )
-from effects.core.identity import RECIPES, CallFacts, identities
+from effects.core.similar import similar
+from tests.cases.at_hand import the_case
 
-CASES = Path(__file__).parents[2] / "cases"
 
-
-def case(number: str) -> dict[str, Any]:
-    (path,) = CASES.glob(f"{number}_*.json")
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+def bodies(case_id: str) -> list[str]:
+    found: list[str] = the_case(case_id).input["raw_bodies"]
     return found
 
 
-def pairs() -> list[Any]:
-    return [
-        pytest.param(pair["a"], pair["b"], pair["same_key"], id=f"{number}-{index}")
-        for number in ("J01", "J02", "J04", "J11", "J12")
-        for index, pair in enumerate(case(number)["input"]["args_pairs"])
-    ]
+@pytest.mark.case("J01")
+def test_numbers_and_words_are_never_mixed_up() -> None:
+    """Python's True equals 1; a claim that merged the two would swallow a payment."""
+    assert parse_arguments('{"h":true}') != parse_arguments('{"h":1}')
+    assert parse_arguments('{"h":"1e0"}') != {"h": Number("1e0")}
 
 
-@pytest.mark.parametrize(("one", "other", "same"), pairs())
-def test_two_texts_give_one_key_exactly_if_the_case_says_so(
-    one: str,
-    other: str,
-    same: bool,  # noqa: FBT001, a column of the table
-) -> None:
-    first, second = canonical_text(parse_arguments(one)), canonical_text(parse_arguments(other))
-    assert (first == second) is same
+@pytest.mark.case("J02")
+def test_members_are_in_the_order_of_their_characters_and_lists_in_their_own() -> None:
+    """UTF-16 sorts a character outside the basic plane before U+FB33; code points do not."""
+    text = '{"\N{GRINNING FACE}":[2,1],"\N{HEBREW LETTER DALET WITH DAGESH}":[1,2]}'
+    written = canonical_text(parse_arguments(text))
+    assert written.index("\N{HEBREW LETTER DALET WITH DAGESH}") < written.index("\N{GRINNING FACE}")
+    assert written.index("[2e0,1e0]") > written.index("[1e0,2e0]")
 
 
-def test_j12_a_tools_own_rules_make_the_first_four_pairs_equal() -> None:
-    config = case("J12")["input"]["tool_config_variant"]
-    rules = ArgumentRules(
-        drop_null=tuple(config["drop_null"]),
-        defaults={name: json.dumps(value) for name, value in config["defaults"].items()},
-        instants=tuple(config["datetime"]),
-    )
-    alike = [
-        parse_arguments(pair["a"], rules) == parse_arguments(pair["b"], rules)
-        for pair in case("J12")["input"]["args_pairs"]
-    ]
-    assert alike == [True, True, True, True, False]
+@pytest.mark.case("J04")
+@pytest.mark.parametrize("written", ["0.00001", "1e-5", "1E-05", "10e-6"])
+def test_no_languages_own_printing_of_floats_is_used(written: str) -> None:
+    assert canonical_text(parse_arguments(f'{{"p":{written}}}')) == '{"p":1e-5}'
+
+
+@pytest.mark.case("J04")
+def test_an_exponent_is_never_written_out_in_digits() -> None:
+    assert canonical_text(parse_arguments('{"p":1e999999999}')) == '{"p":1e999999999}'
 
 
 BODIES: dict[str, list[str | None]] = {
@@ -65,14 +59,13 @@ BODIES: dict[str, list[str | None]] = {
 }
 
 
+@pytest.mark.case("J06", "J07", "J08")
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        pytest.param(body, code, id=f"{number}-{index}")
-        for number, codes in BODIES.items()
-        for index, (body, code) in enumerate(
-            zip(case(number)["input"]["raw_bodies"], codes, strict=True)
-        )
+        pytest.param(body, code, id=f"{case_id}-{index}")
+        for case_id, codes in BODIES.items()
+        for index, (body, code) in enumerate(zip(bodies(case_id), codes, strict=True))
     ],
 )
 def test_a_body_is_read_or_refused_with_its_code_and_place(body: str, code: str | None) -> None:
@@ -86,92 +79,125 @@ def test_a_body_is_read_or_refused_with_its_code_and_place(body: str, code: str 
     assert 0 < refused.value.at < len(body)
 
 
-def test_j06_a_pair_of_surrogates_in_capitals_is_its_character() -> None:
-    assert "\U0001f600" in canonical_text(parse_json(case("J06")["input"]["raw_bodies"][2]))
+@pytest.mark.case("J06")
+def test_a_pair_of_surrogates_in_capitals_is_its_character() -> None:
+    assert "\N{GRINNING FACE}" in canonical_text(parse_json(bodies("J06")[2]))
 
 
-def test_j07_a_number_beyond_any_float_keeps_its_value() -> None:
-    bodies = case("J07")["input"]["raw_bodies"][2:]
-    written = [canonical_text(parse_json(body)) for body in bodies]
+@pytest.mark.case("J07")
+def test_a_number_beyond_any_float_keeps_its_value() -> None:
+    written = [canonical_text(parse_json(body)) for body in bodies("J07")[2:]]
     for text, number in zip(written, ("1e999", "1e200000", "1e5000"), strict=True):
         assert f'"score":{number}' in text
 
 
-def test_j08_the_refusal_names_the_member() -> None:
-    with pytest.raises(Refused, match='"amount"'):
-        parse_json(case("J08")["input"]["raw_bodies"][0])
+@pytest.mark.case("J08")
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"a":1,"a":2}', '{"a":1,"a":1}', '{"x":[{"y":{"a":1,"a":2}}]}', '{"a":1,"\\u0061":2}'],
+)
+def test_a_member_that_stands_twice_is_found_at_any_depth_and_after_escapes(arguments: str) -> None:
+    with pytest.raises(Refused, match=r'"(a|\\u0061)"') as refused:
+        parse_arguments(arguments)
+    assert refused.value.code == "duplicate_member"
 
 
-def test_j09_a_number_without_end_is_refused_with_the_limit() -> None:
-    recipe = case("J09")["input"]["raw_body_recipe"]
+@pytest.mark.case("J09")
+def test_a_number_without_end_is_refused_with_the_limit() -> None:
+    recipe = the_case("J09").input["raw_body_recipe"]
     body = recipe["prefix"] + recipe["repeat"] * recipe["times"] + recipe["suffix"]
+    limit = sys.get_int_max_str_digits()
     with pytest.raises(Refused, match="DIGITS_MAX, 1000") as refused:
         parse_json(body)
     assert (refused.value.code, refused.value.at) == ("too_many_digits", len(recipe["prefix"]))
+    assert sys.get_int_max_str_digits() == limit
 
 
-def test_j10_the_depth_of_arguments_is_ours_and_fixed() -> None:
-    outcomes = []
-    for recipe in case("J10")["input"]["raw_body_recipes"]:
-        nested = recipe["repeat"] * recipe["times"] + recipe["middle"]
-        nested += recipe["repeat_close"] * recipe["times"]
-        try:
-            parse_arguments(f'{{"result":{nested}}}')
-        except Refused as refused:
-            outcomes.append(refused.code)
-        else:
-            outcomes.append("accepted")
+def outcome(arguments: str) -> str:
+    try:
+        parse_arguments(arguments)
+    except Refused as refused:
+        return str(refused.code)
+    return "accepted"
+
+
+@pytest.mark.case("J10")
+@pytest.mark.parametrize("interpreters", [200, 1000, 20_000])
+def test_the_depth_of_arguments_is_ours_and_not_the_interpreters(interpreters: int) -> None:
+    recipes: list[dict[str, Any]] = the_case("J10").input["raw_body_recipes"]
+    nested = [
+        recipe["repeat"] * recipe["times"] + "0" + recipe["repeat_close"] * recipe["times"]
+        for recipe in recipes
+    ]
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(interpreters, 150 + deep()))
+    try:
+        outcomes = [outcome(f'{{"result":{text}}}') for text in nested]
+    finally:
+        sys.setrecursionlimit(before)
     assert outcomes == ["accepted", "too_deep", "too_deep", "too_deep"]
 
 
-def asked(event: dict[str, Any]) -> CallFacts:
-    return CallFacts(
-        workspace=1,
-        tool=event["tool"],
-        arguments=json.dumps(event["args"]),
-        conversation=event["conversation_id"],
-        turn_index=event["turn_index"],
-        ordinal=event["ordinal"],
-        call_id=event["tool_call_id"],
-    )
+def deep() -> int:
+    """How many frames stand above this one: the tests' own."""
+    frame, count = sys._getframe(), 0  # noqa: SLF001 - nothing else counts frames.
+    while frame := frame.f_back:  # type: ignore[assignment] # the last one has none before it.
+        count += 1
+    return count
 
 
-def test_j13_arguments_are_decoded_once_and_never_twice() -> None:
-    given = case("J13")
-    first_with: dict[bytes | None, str] = {}
-    duplicates, rejected = {}, {}
-    for event in given["input"]["events"]:
-        try:
-            turn = identities(asked(event)).turn
-        except Refused as refused:
-            rejected[event["event_id"]] = refused.code
-            continue
-        first = first_with.setdefault(turn, event["event_id"])
-        if first != event["event_id"]:
-            duplicates[event["event_id"]] = first
-    assert list(first_with.values()) == given["expected"]["granted"]
-    assert duplicates == given["expected"]["duplicates_of"]
-    assert rejected == {
-        "e3": "arguments_decode_to_a_string",
-        "e6": "arguments_not_an_object",
-        "e7": "arguments_missing",
-    }
+@pytest.mark.case("J11", "J12")
+@pytest.mark.parametrize(
+    ("case_id", "said"),
+    [
+        ("J11", [["unicode_form"], ["unicode_form"], ["outer_space"]]),
+        ("J12", [["null_or_absent"], ["only_in_one"], ["same_moment"], ["same_moment"], []]),
+    ],
+)
+def test_what_looks_alike_says_in_which_way(case_id: str, said: list[list[str]]) -> None:
+    pairs = the_case(case_id).input["args_pairs"]
+    found = [similar(parse_arguments(pair["a"]), parse_arguments(pair["b"])) for pair in pairs]
+    assert [sorted(map(str, ways)) for ways in found] == said
 
 
-def test_j14_a_key_says_by_which_recipe_it_was_made() -> None:
-    first, again = (
-        identities(replace(asked(event), arguments=text))
-        for event, text in zip(
-            [event for event in case("J14")["input"]["events"] if event["type"] == "claim"],
-            ('{"h":8.0}', '{"h":8}'),
-            strict=True,
-        )
-    )
-    assert first.turn == again.turn
-    assert RECIPES["turn"] == "turn.v1"
+@pytest.mark.case("J11")
+def test_identity_composes_nothing() -> None:
+    composed = canonical_text(parse_arguments('{"n":"caf\u00e9"}'))
+    decomposed = canonical_text(parse_arguments('{"n":"cafe\u0301"}'))
+    assert composed != decomposed
+    assert "e\u0301" in decomposed
 
 
-def test_numbers_and_words_are_never_mixed_up() -> None:
-    """Python's True equals 1; a claim that merged the two would swallow a payment."""
-    assert parse_arguments('{"h":true}') != parse_arguments('{"h":1}')
-    assert parse_arguments('{"h":"1e0"}') != {"h": Number("1e0")}
+@pytest.mark.case("J12")
+def test_a_text_that_looks_like_a_date_is_a_text_without_a_rule() -> None:
+    text = '{"at":"2026-03-02T10:00:00.000Z"}'
+    assert json.loads(canonical_text(parse_arguments(text))) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "ways"),
+    [
+        pytest.param('{"a":1}', '{"a":1.0}', ["equal"], id="equal"),
+        pytest.param('{"a":1}', '{"a":2}', [], id="another number"),
+        pytest.param('{"a":"x"}', '{"a":"X"}', [], id="another case"),
+        pytest.param('{"a":"1"}', '{"a":1}', [], id="a text and a number"),
+        pytest.param('{"a":true}', '{"a":1}', [], id="true and one"),
+        pytest.param('{"a":1,"b":2}', '{"a":1,"c":2}', [], id="each says what the other lacks"),
+        pytest.param('{"a":1}', "{}", [], id="nothing in common"),
+        pytest.param('{"a":[1]}', '{"a":[1,2]}', [], id="a longer list"),
+        pytest.param('{"a":[" x"]}', '{"a":["x"]}', ["outer_space"], id="inside a list"),
+        pytest.param('{"a":{"b":null}}', '{"a":{}}', ["null_or_absent"], id="inside an object"),
+        pytest.param(
+            '{"a":" e\u0301","b":null}',
+            '{"a":"\u00e9"}',
+            ["null_or_absent", "outer_space", "unicode_form"],
+            id="in three ways",
+        ),
+    ],
+)
+def test_two_argument_lists_look_alike_or_they_do_not(
+    one: str, other: str, ways: list[str]
+) -> None:
+    first, second = parse_arguments(one), parse_arguments(other)
+    assert sorted(map(str, similar(first, second))) == ways
+    assert similar(second, first) == similar(first, second)
