@@ -48,10 +48,11 @@ class Wanted:
 class Reply:
     """One response of the model, and how it is spoilt.
 
-    `cut_after` ends the body behind the `cut_nth` occurrence of these bytes, `cut_at` after so many
-    bytes; `error` is the type of an error event that comes there (or at the end of the body)
-    instead of the rest. `limited`: the response reached its token limit. A `status` other than 200
-    is a refusal before anything was said. Arguments come in pieces of `piece_characters`.
+    `cut_after` ends the body behind the `cut_nth` occurrence of these bytes, or with `whole_event`
+    behind the event in which they stand; `cut_at` ends it after so many bytes. `error` is the type
+    of an error event that comes there (or at the end of the body) instead of the rest. `limited`:
+    the response reached its token limit. A `status` other than 200 is a refusal before anything was
+    said. Arguments come in pieces of `piece_characters`.
     """
 
     text: str = ""
@@ -60,6 +61,7 @@ class Reply:
     piece_characters: int = 7
     cut_after: bytes | None = None
     cut_nth: int = 1
+    whole_event: bool = False
     cut_at: int | None = None
     end: End = End.CLEAN
     error: str | None = None
@@ -122,6 +124,8 @@ def _cut(body: bytes, reply: Reply) -> bytes:
             found = body.find(reply.cut_after, at)
             assert found >= 0, f"the body has no {reply.cut_after!r} to be cut after"
             at = found + len(reply.cut_after)
+        if reply.whole_event:
+            at = body.find(b"\n\n", at) + 2
         body = body[:at]
     return body if reply.cut_at is None else body[: reply.cut_at]
 
