@@ -95,6 +95,7 @@ def frozen(*services: Service) -> Callable[[], None]:
     return freeze
 
 
+@pytest.mark.case("X07")
 @cell(
     "Valkey", "kill -9", "look-up due", "the work is found when a broker is back; record untouched"
 )
@@ -155,6 +156,7 @@ def kill_a_child(worker: Service) -> None:
     os.kill(worker.family()[-1], signal.SIGKILL)
 
 
+@pytest.mark.case("X06")
 @cell(
     "worker",
     "SIGSTOP",

@@ -53,6 +53,7 @@ def decide_at_once(shop: Workspace, claim_id: str, verdict: Verdict, person: Use
 # Many at once
 
 
+@pytest.mark.case("X04")
 def test_fifty_equal_requests_get_one_grant(remote):
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(lambda _: remote.claim(), range(50)))

@@ -110,6 +110,7 @@ def test_a_large_argument_and_a_tool_nobody_registered_are_claimed_like_any_othe
     assert claiming.claim(world.workspace_id, requests[0]).code is AnswerCode.IN_FLIGHT
 
 
+@pytest.mark.case("X03", "X04")
 @pytest.mark.django_db(transaction=True)
 def test_batches_that_overlap_in_other_orders_grant_each_call_once_and_never_deadlock() -> None:
     tool = desk.a_keyed_tool(desk.a_workspace())

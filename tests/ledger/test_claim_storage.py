@@ -30,6 +30,7 @@ END $$
 """
 
 
+@pytest.mark.case("X04")
 @pytest.mark.django_db(transaction=True)
 def test_a_claim_in_another_isolation_than_read_committed_is_refused() -> None:
     tool = a_keyed_tool(a_workspace())

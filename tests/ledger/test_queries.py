@@ -61,6 +61,7 @@ def decided(
     return append.decide(workspace.pk, claim_id, decision)
 
 
+@pytest.mark.case("X09")
 def test_the_clock_is_the_databases():
     before = queries.clock()
     assert before.utcoffset() == timedelta()
@@ -202,6 +203,7 @@ def test_a_proof_and_a_doubt_are_told_apart(shop, refund, email):
     assert unknown.retry_after_seconds is None
 
 
+@pytest.mark.case("X09")
 def test_a_lease_that_ran_out_is_unknown_at_once_without_a_sweep(shop, refund, pass_time):
     claim_id = granted(shop)
     pass_time(seconds=refund.lease_seconds + 1)

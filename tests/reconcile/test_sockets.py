@@ -182,6 +182,7 @@ def test_an_open_socket_ends_with_the_right_to_see(
 # What is told
 
 
+@pytest.mark.case("X07")
 def test_a_hint_is_one_word_and_only_for_what_the_page_shows(
     ana: User, shop: Workspace, charge: Tool
 ) -> None:
@@ -204,6 +205,7 @@ def test_a_hint_is_one_word_and_only_for_what_the_page_shows(
     play(scenario)
 
 
+@pytest.mark.case("X07")
 def test_a_page_that_connects_late_looks_once(ana: User, charge: Tool) -> None:
     cookie = cookie_of(ana)
 
@@ -249,6 +251,7 @@ def frozen(cookie: str) -> asyncio.Future[None]:
     return opened
 
 
+@pytest.mark.case("X07")
 def test_a_browser_that_no_longer_reads_holds_up_nobody_and_is_let_go(
     ana: User, charge: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +311,7 @@ def test_a_process_has_so_many_sockets(
     play(scenario)
 
 
+@pytest.mark.case("X07")
 def test_a_lost_database_connection_costs_one_look(ana: User, charge: Tool) -> None:
     cookie = cookie_of(ana)
 

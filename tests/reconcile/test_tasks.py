@@ -134,6 +134,7 @@ def test_a_person_cannot_ask_about_another_workspaces_claim(shop: Shop) -> None:
         tasks.ask_now(shop.workspace.pk + 1, claim_id, user_id=7)
 
 
+@pytest.mark.case("X01")
 def test_without_a_broker_the_next_tick_finds_what_a_person_asked_for(
     shop: Shop, process_env: dict[str, str]
 ) -> None:
