@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from effects.core import events as said
 from effects.core.messages import Message
-from ledger import ingest_claims, ingest_streams
+from ledger import ingest_claims, ingest_streams, otlp_apply
 from ledger.ingest_parts import Context, Outcomes
 from ledger.ingest_reading import Item
+from ledger.otlp_facts import ToolSpan
 
 
 def apply_message(workspace_id: int, item_id: int, item: Item) -> Outcomes:
@@ -35,4 +36,5 @@ _APPLY: Final[Mapping[type[Message], Callable[[Context, Any], Outcomes]]] = {
     said.StreamClosed: ingest_streams.stream_closed,
     said.CallAnnounced: ingest_streams.call_announced,
     said.StreamRecorded: ingest_streams.stream_recorded,
+    ToolSpan: otlp_apply.tool_span,
 }

@@ -30,7 +30,8 @@ STARTED_FACTS: Final = ("attempt", "worker", "delivery_count", "retry_count", "k
 # Claims
 
 
-def claim_made(context: Context, made: said.ClaimMade) -> Outcomes:
+def claim_made(context: Context, made: said.ClaimMade, *, untold: str | None = None) -> Outcomes:
+    """`untold` stands for arguments that nobody told and that are not known to be none."""
     tool, _ = Tool.objects.get_or_create(
         workspace_id=context.workspace_id,
         name=made.tool,
@@ -38,7 +39,7 @@ def claim_made(context: Context, made: said.ClaimMade) -> Outcomes:
     )
     ref = context.ref("claim", made.claim)
     try:
-        ids, arguments, flags = _identified(context, made, rules_of(tool))
+        ids, arguments, flags = _identified(context, made, rules_of(tool), untold)
     except Refused as refusal:
         return Applied(state=ItemState.FAILED, reason=str(refusal.code), says=str(refusal))
     ((claim_id, word),) = call(
@@ -88,12 +89,13 @@ def claim_made(context: Context, made: said.ClaimMade) -> Outcomes:
 
 
 def _identified(
-    context: Context, made: said.ClaimMade, rules: ArgumentRules
+    context: Context, made: said.ClaimMade, rules: ArgumentRules, untold: str | None
 ) -> tuple[Identities, str | None, list[Flag]]:
     """The identities of a claim made elsewhere, its arguments as they can be kept, and its flags.
 
     It has run, so it is recorded even where a request like it would be refused: without a turn it
     is known by its own name only, and arguments that cannot be compared are compared as bytes.
+    Where `untold` stands for the arguments, nothing that rests on them is compared.
     """
     flags = [Flag.MIRRORED]
     caller_key: str | None = made.caller_key
@@ -102,7 +104,7 @@ def _identified(
     facts = CallFacts(
         workspace=context.workspace_id,
         tool=made.tool,
-        arguments=made.arguments if made.arguments is not None else NO_ARGUMENTS,
+        arguments=made.arguments if made.arguments is not None else untold or NO_ARGUMENTS,
         conversation=made.conversation,
         turn_index=made.turn_index,
         position=made.position,
@@ -119,6 +121,8 @@ def _identified(
         stand_in = f'{{"unreadable_arguments_sha256":"{hashlib.sha256(sent).hexdigest()}"}}'
         ids = identities(replace(facts, arguments=stand_in, rules=ArgumentRules()))
         flags.append(Flag.ARGUMENTS_UNREADABLE)
+    if made.arguments is None and untold is not None:
+        ids = replace(ids, call=None, repeat=None, business=None)
     if ids.weak_call_id:
         flags.append(Flag.WEAK_TOOL_CALL_ID)
     return ids, made.arguments, flags

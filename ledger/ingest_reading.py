@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -25,6 +25,8 @@ from ledger.ingest_json import (
     read,
     text_of,
 )
+from ledger.otlp_facts import ToolSpan, facts_of
+from ledger.otlp_span import SPAN_TYPE
 
 ITEM_BYTES_MAX: Final = 2 * 1024 * 1024
 EVENT_ID_CHARACTERS_MAX: Final = NAME_CHARACTERS_MAX
@@ -56,16 +58,19 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """Which endpoint the item came through: what it may be, and what it is unless it says so."""
+    """Which endpoint the item came through: what it may be, and what it is unless it says so.
+    `facts` makes the members of its message of data that has another form."""
 
     name: str
     types: Mapping[str, type[Message]]
     usual_type: str | None = None
+    facts: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 
 
 EVENTS: Final = Door(name="events", types=EVENT_TYPES)
 STREAMS: Final = Door(name="streams", types=STREAM_TYPES, usual_type=STREAM_RECORDED)
-DOORS: Final = {door.name: door for door in (EVENTS, STREAMS)}
+TRACES: Final = Door(name="traces", types={SPAN_TYPE: ToolSpan}, facts=facts_of)
+DOORS: Final = {door.name: door for door in (EVENTS, STREAMS, TRACES)}
 
 
 def read_item(raw: bytes, door: Door, *, is_cloudevent: bool = False) -> Item:
@@ -128,7 +133,7 @@ def _understood(
         type=word,
         said_at=said_at,
         digest=digest("item.v1", word, moment, canonical(data)),
-        message=_message(door.types[word], data),
+        message=_message(door, word, data),
         mended=tuple(sorted(mended)),
     )
 
@@ -193,8 +198,10 @@ def _data(envelope: Mapping[str, Any]) -> Any:
     return value
 
 
-def _message(kind: type[Message], data: Any) -> Message:
+def _message(door: Door, word: str, data: Any) -> Message:
     found = members(data, "data")
+    if door.facts is not None:
+        found = door.facts(found)
     for name in JSON_TEXTS:
         value = found.get(name)
         if value is not None and (isinstance(value, Digits) or not isinstance(value, str)):
@@ -202,7 +209,7 @@ def _message(kind: type[Message], data: Any) -> Message:
     if isinstance(found.get("calls"), list):
         found["calls"] = [_call(call, f"data.calls[{n}]") for n, call in enumerate(found["calls"])]
     try:
-        message = kind.model_validate_json(json.dumps(_plain(found)))
+        message = door.types[word].model_validate_json(json.dumps(_plain(found)))
     except pydantic.ValidationError as error:
         raise _fault_of(error) from None
     _check_names(message)

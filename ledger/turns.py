@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from effects.core.identity import INDEX_MAX, digest
 from effects.core.vocabulary import (
     ClaimState,
@@ -21,12 +23,12 @@ from effects.core.vocabulary import (
     Outcome,
     SightingWord,
     Terminal,
-    Verdict,
 )
 from effects.models import Tool
 from ledger import queries
 from ledger.models import Call, Claim, Event, Stream
 from ledger.turn_recovery import Known, TurnRecovery, is_of, recovery_of
+from ledger.turn_words import by_span, words_of
 
 CLAIMS_MAX: Final = 256
 STREAMS_MAX: Final = 50
@@ -96,8 +98,10 @@ class TurnStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
+    """`index` None: the calls that name the conversation and no turn of it, the newest of them."""
+
     conversation: str
-    index: int
+    index: int | None
     streams: tuple[TurnStream, ...]
     calls: tuple[TurnCall, ...]
     lines: tuple[TurnLine, ...]
@@ -107,19 +111,20 @@ class Turn:
         return not self.streams and not self.calls
 
 
-def turn(workspace_id: int, conversation: str, index: int, *, now: datetime) -> Turn:
+def turn(workspace_id: int, conversation: str, index: int | None, *, now: datetime) -> Turn:
     """Everything that is known of a turn; an unknown one is empty."""
-    if not 0 <= index <= INDEX_MAX or "\x00" in conversation:
+    streams: list[Stream] = []
+    if "\x00" in conversation or (index is not None and not 0 <= index <= INDEX_MAX):
         return Turn(conversation=conversation, index=index, streams=(), calls=(), lines=())
-    scope = digest("scope", workspace_id, conversation, index)
-    claims = list(
-        Claim.objects.filter(workspace_id=workspace_id, scope=scope)
-        .select_related("tool")
-        .order_by("position", "id")[:CLAIMS_MAX]
-    )
-    streams = list(
-        Stream.objects.filter(workspace_id=workspace_id, scope=scope).order_by("id")[:STREAMS_MAX]
-    )
+    if index is None:
+        found = _turnless(workspace_id, conversation).order_by("-id")
+    else:
+        scope = digest("scope", workspace_id, conversation, index)
+        found = Claim.objects.filter(workspace_id=workspace_id, scope=scope)
+        found = found.order_by("position", "id")
+        told = Stream.objects.filter(workspace_id=workspace_id, scope=scope)
+        streams = list(told.order_by("id")[:STREAMS_MAX])
+    claims = list(found.select_related("tool")[:CLAIMS_MAX])
     announced = list(Call.objects.filter(stream__in=streams).order_by("position", "stream_id"))
     events = _events_of(claims)
     calls = [_claimed(claim, events[claim.pk], now=now) for claim in claims]
@@ -157,6 +162,17 @@ def turns_of(workspace_id: int, conversation: str, first: int) -> list[tuple[int
             index = scopes[bytes(scope or b"")]
             counted[index] = counted.get(index, 0) + (model is Claim)
     return sorted(counted.items())
+
+
+def turnless(workspace_id: int, conversation: str) -> int:
+    """How many calls name the conversation, and no turn of it."""
+    return 0 if "\x00" in conversation else _turnless(workspace_id, conversation).count()
+
+
+def _turnless(workspace_id: int, conversation: str) -> QuerySet[Claim]:
+    return Claim.objects.filter(
+        workspace_id=workspace_id, conversation=conversation, turn_index=None
+    )
 
 
 def _events_of(claims: Sequence[Claim]) -> dict[UUID, list[Event]]:
@@ -215,7 +231,7 @@ _ANSWERED: Final = frozenset({Outcome.COMPLETED, Outcome.REFUSED, Outcome.REFUSE
 _SEEN: Final = frozenset({SightingWord.FOUND, SightingWord.FOUND_MANY})
 
 
-def dispatched(  # noqa: C901 - first match wins; one line a rule
+def dispatched(  # noqa: C901, PLR0911 - first match wins; one line a rule
     state: ClaimState, events: Iterable[Event]
 ) -> tuple[Dispatched, str]:
     """Whether any attempt's request left, and what says so. A missing hint is never a no."""
@@ -224,6 +240,8 @@ def dispatched(  # noqa: C901 - first match wins; one line a rule
     for event in events:
         if event.kind == EventKind.SENT:
             return Dispatched.YES, f"attempt {event.fence} said that it was sent"
+        if event.kind == EventKind.REPORTED and event.word == Outcome.COMPLETED and by_span(event):
+            return Dispatched.CANNOT_TELL, "the tool's code returned, and no provider was asked"
         if event.kind == EventKind.REPORTED and event.word in _ANSWERED:
             return Dispatched.YES, f"the provider answered attempt {event.fence}"
         if event.kind == EventKind.SIGHTING and event.counts and event.word in _SEEN:
@@ -313,7 +331,7 @@ def _announced(call: Call) -> TurnLine:
 def _claim_lines(claim: Claim, events: Iterable[Event]) -> Iterable[TurnLine]:
     for event in events:
         said_at = _said_at(event.data)
-        lane, words = _words(event)
+        lane, words = words_of(event)
         yield TurnLine(
             at=said_at or event.at,
             recorded_at=event.at if said_at else None,
@@ -327,56 +345,3 @@ def _claim_lines(claim: Claim, events: Iterable[Event]) -> Iterable[TurnLine]:
 def _said_at(data: dict[str, Any] | None) -> datetime | None:
     said = (data or {}).get("said_at")
     return datetime.fromisoformat(said) if isinstance(said, str) else None
-
-
-_OUTCOME_WORDS: Final = {
-    Outcome.COMPLETED: "it happened",
-    Outcome.NOT_SENT: "not sent",
-    Outcome.REFUSED: "refused by the provider",
-    Outcome.REFUSED_STORED: "refused, and the refusal is stored under the key",
-    Outcome.UNKNOWN: "outcome unknown",
-}
-_DECISION_WORDS: Final = {
-    EventKind.DECISION_HELD: "a decision is held",
-    EventKind.DECISION_WITHDRAWN: "the decision was taken back",
-    EventKind.DECISION_CANCELLED: "the decision was cancelled by a new fact",
-    EventKind.RELEASE_LAPSED: "nobody took the release up: unknown again",
-    EventKind.ABSENCE_LAPSED: "the key is honoured no longer: unknown again",
-}
-_VERDICT_WORDS: Final = {
-    Verdict.HAPPENED: "it happened",
-    Verdict.NOT_HAPPENED: "it did not happen",
-    Verdict.RELEASE_SAME: "released with the same key",
-    Verdict.RELEASE_NEW: "released with a new key",
-    Verdict.LOST: "the worker is lost",
-    Verdict.CLOSE: "closed, unknown",
-    Verdict.SETTLE: "the conflict is settled",
-    Verdict.REOPEN: "reopened",
-}
-
-
-def _words(event: Event) -> tuple[str, str]:  # noqa: C901, PLR0911 - a table of kinds
-    """The lane of an event, and what it says in words."""
-    data = event.data or {}
-    name = data.get("attempt") or event.fence
-    match EventKind(event.kind):
-        case EventKind.GRANTED if event.fence == 1:
-            return "attempt", "claimed" + (" elsewhere" if data.get("ungranted") else "")
-        case EventKind.GRANTED | EventKind.STARTED:
-            verb = "started elsewhere" if data.get("ungranted") else "granted"
-            return "attempt", f"attempt {name} {verb}"
-        case EventKind.SENT:
-            return "attempt", f"attempt {name} sent"
-        case EventKind.REPORTED:
-            named = f" as {event.object}" if event.object else ""
-            return "attempt", f"attempt {name}: {_OUTCOME_WORDS[Outcome(str(event.word))]}{named}"
-        case EventKind.LAPSED:
-            return "attempt", f"attempt {event.fence}: lease over without a report"
-        case EventKind.SIGHTING:
-            return "evidence", f"{str(event.word).replace('_', ' ')} ({data.get('route', '')})"
-        case EventKind.NOTED:
-            return "evidence", "a note"
-        case EventKind.DECIDED:
-            return "decision", f"decided: {_VERDICT_WORDS.get(Verdict(str(event.word)), '')}"
-        case kind:
-            return "decision", _DECISION_WORDS.get(kind, str(kind).replace("_", " "))

@@ -12,6 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ledger.api import api
 from ledger.openapi import PREFIX, docs, openapi_json
+from ledger.otlp import traces
 from ledger.pages import events, tokens, turns
 from ledger.refusals import MethodNotAllowed, NoSuchEndpoint, refused
 
@@ -58,6 +59,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("events/<int:item_id>/raw", events.raw, name="event-raw"),
     path("turns/", turns.conversation, name="turns"),
     path("turns/<any:conversation>/<int:index>", turns.turn, name="turn"),
+    # Where OpenTelemetry's exporters send to, so it lies outside the API's own prefix.
+    path("v1/traces", traces, name="otlp-traces"),
     path("api/docs", docs, name="api-docs"),
     path("api/openapi.json", openapi_json, name="openapi-json"),
     path(PREFIX, (_endpoints, _app_name, _namespace)),

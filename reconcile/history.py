@@ -49,6 +49,9 @@ def line_of(event: Event, names: Names) -> Line:
 
 def _granted(event: Event, _names: Names) -> tuple[str, str]:
     data = event.data or {}
+    if "span" in data:
+        said = "Seen from outside" if event.fence == 1 else f"Attempt {event.fence} seen"
+        return "lock", f"{said}, by a span of its tool; granted by nobody here"
     by = f" by worker {data['worker']}" if data.get("worker") else ""
     if data.get("ungranted"):
         said = "Claimed" if event.fence == 1 else f"Attempt {event.fence} started"
@@ -59,7 +62,8 @@ def _granted(event: Event, _names: Names) -> tuple[str, str]:
 
 
 def _started(event: Event, _names: Names) -> tuple[str, str]:
-    return "lock", f"Attempt {event.fence} started, by the word of its own ledger"
+    whose = "a span of its tool" if "span" in (event.data or {}) else "the word of its own ledger"
+    return "lock", f"Attempt {event.fence} started, by {whose}"
 
 
 def _sent(event: Event, _names: Names) -> tuple[str, str]:
@@ -78,6 +82,8 @@ _OUTCOMES: Final = {
 def _reported(event: Event, _names: Names) -> tuple[str, str]:
     icon, words = _OUTCOMES[Outcome(str(event.word))]
     data = event.data or {}
+    if "span" in data and event.word == Outcome.COMPLETED:
+        words = "the tool's code returned, as its span says"
     named = f" as {event.object}" if event.object else ""
     if event.replayed:
         named += ", the provider's saved answer"

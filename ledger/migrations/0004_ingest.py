@@ -320,5 +320,13 @@ class Migration(migrations.Migration):
             model_name="call",
             constraint=models.UniqueConstraint(fields=("stream", "position"), name="call_place"),
         ),
+        migrations.AddIndex(
+            model_name="claim",
+            index=models.Index(
+                condition=models.Q(("conversation__isnull", False), ("turn_index__isnull", True)),
+                fields=["workspace", "conversation"],
+                name="claim_turnless",
+            ),
+        ),
         run_sql_file(SQL, "mirror_v1.sql"),
     ]

@@ -118,7 +118,7 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
 
 OPEN: Final = frozenset({"home", "login", "logout", "join", "healthz", "readyz"})
 """These ask nobody who they are; each has tests of its own."""
-NO_DESK: Final = frozenset({"webhook", "api-docs", "openapi-json"})
+NO_DESK: Final = frozenset({"webhook", "otlp-traces", "api-docs", "openapi-json"})
 """Doors of programs, and what describes the API."""
 
 
