@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID
 
 from effects.client.asking import Asked, ToolCall
@@ -26,6 +26,10 @@ from effects.client.spool import Delivered
 from effects.client.turn import TurnCall, TurnPlaces
 from effects.core.failures import Contract, ErrorRules, NotSent
 from effects.core.vocabulary import EffectClass
+
+if TYPE_CHECKING:
+    from effects.core.recovery_messages import RecoveryDecision
+    from effects.core.streams.record import StreamRecord
 
 __all__ = ["AsyncCall", "AsyncLedger", "AsyncTurn"]
 
@@ -174,6 +178,12 @@ class AsyncLedger:
     async def wait(self, claim_id: UUID | str, seconds: float) -> Effect:
         """See `Ledger.wait`."""
         return await self.in_thread(lambda: self.plain.wait(claim_id, seconds))
+
+    async def recover(
+        self, stream: StreamRecord | None, error: BaseException | None = None, **more: Any
+    ) -> RecoveryDecision:
+        """See `Ledger.recover`."""
+        return await self.in_thread(lambda: self.plain.recover(stream, error, **more))
 
     async def flush(self) -> Delivered:
         """See `Ledger.flush`."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from effects.client.asking import Asked, Patience, ToolCall, claim_request
@@ -27,6 +27,11 @@ from effects.core.for_model import status_unavailable, unavailable
 from effects.core.messages import ClaimAnswer, ClaimRequest
 from effects.core.problems import LedgerBehind, LedgerProblem, LedgerUnavailable
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass
+
+if TYPE_CHECKING:
+    from effects.client.recovering import Told
+    from effects.core.recovery_messages import EndpointContract, RecoveryDecision, RecoveryRecord
+    from effects.core.streams.record import StreamRecord
 
 __all__ = ["Ledger", "NotGranted"]
 
@@ -234,6 +239,28 @@ class Ledger:
         except LedgerUnavailable as problem:
             told = status_unavailable(str(claim))
             return Effect(status=told["status"], for_model=told, error=problem)
+
+    def recover(
+        self,
+        stream: StreamRecord | None,
+        error: BaseException | None = None,
+        *,
+        known: RecoveryRecord | None = None,
+        calls: Mapping[int, Told | UUID | str] | None = None,
+        contract: EndpointContract | None = None,
+    ) -> RecoveryDecision:
+        """What may be done about a turn that broke off, by the same rules as `POST recover`.
+
+        `stream` is the record of its response, None if none began, and `error` what was raised.
+        `calls` tells by position what became of each tool call: an `Effect`, a claim's id or key,
+        an `Outcome` or a `Dispatched`. The ledger is asked again about every claim that is not
+        settled. `known` says the rest: what was durably kept and applied, the budgets, a
+        cancellation; `contract` what the model's endpoint documents, see `ENDPOINTS`.
+        """
+        # Only an agent that recovers pays for loading the rules.
+        from effects.client.recovering import decide  # noqa: PLC0415
+
+        return decide(self.status, stream, error, known=known, calls=calls, contract=contract)
 
     def wait(self, claim_id: UUID | str, seconds: float) -> Effect:
         """The same, but waits up to `seconds` for the claim to be settled or decided."""

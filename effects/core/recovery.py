@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from effects.core.recovery_contracts import (
+    ENDPOINTS,
     generation_replay_bar,
     replay_bar,
     resume_bar,
@@ -46,7 +47,15 @@ from effects.core.recovery_words import CONTINUING, REASONS
 from effects.core.streams.record import ArgumentsState, Dispatched
 from effects.core.vocabulary import EffectClass, Outcome, Terminal
 
-__all__ = ["observations", "recover"]
+__all__ = [
+    "ENDPOINTS",
+    "EndpointContract",
+    "RecoveryDecision",
+    "RecoveryRecord",
+    "RequestFailure",
+    "observations",
+    "recover",
+]
 
 Saw = Observation
 R = RecoveryReason

@@ -64,7 +64,8 @@ def test_a_process_killed_while_it_applies_leaves_both_or_neither(
     assert died.returncode == 0, died.stderr
     assert json.loads(died.stdout) == dict.fromkeys(MOMENTS, -9)
 
-    whole, nothing = (2, [(0, "refund", True)], None), (1, [], None)
+    whole = (2, [(0, "refund", True)], None)
+    nothing: tuple[int, list[object], None] = (1, [], None)
     assert [stored(moment) for moment in MOMENTS] == [nothing, nothing, whole]
 
     # Whoever sent them heard nothing, and sends them again.
