@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import re
 import socket
-import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -18,8 +15,6 @@ from typing import Any
 import anyio
 import pytest
 import uvicorn
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mcp.client.client import Client
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import (
@@ -32,22 +27,15 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from effects.client import AsyncLedger, Call, Ledger, NoIdentity, NotSent, ToolCall, effect
-from effects.client.integrations import mcp as members
-from effects.client.integrations.mcp import (
-    CLAIM_META,
-    PREFIX,
-    annotations_of,
-    hinted_class,
-    meta_of,
-    place_of,
-)
+from effects.client import AsyncLedger, Call, Ledger, NotSent, ToolCall, effect
+from effects.client.integrations.mcp import CLAIM_META, KEY_META, place_of
 from effects.client.integrations.mcp_client import call_tool, remote_tool
 from effects.client.integrations.mcp_server import add_tool
-from effects.core.vocabulary import ClaimState, EffectClass
+from effects.core.messages import Problem
+from effects.core.vocabulary import ClaimState, TokenScope
 from effects.models import Workspace
 from ledger import auth, queries
-from tests.effects.client.scripted_ledger import QUICK
+from tests.effects.client.scripted_ledger import GRANT, QUICK, ScriptedLedger
 from tests.support.awaiting import awaited
 from tests.support.cut import Line, line_to
 
@@ -59,7 +47,6 @@ class Shop:
     """An MCP server of one tool, which counts its orders, behind a line."""
 
     ledger: Ledger
-    workspace: Workspace
     server: MCPServer[Any]
     line: Line
     orders: list[str] = field(default_factory=list)
@@ -83,7 +70,7 @@ class Shop:
 
         add_tool(self.server, place_order, **more)
 
-    def order(self, at: ToolCall = AT, **more: Any) -> Awaitable[CallToolResult]:
+    def order(self, at: ToolCall = AT, **more: Any) -> Coroutine[Any, Any, CallToolResult]:
         return call_tool(partial(self.connect, **more), "place_order", {"sku": "Z"}, at)
 
 
@@ -111,18 +98,29 @@ def workspace(live_api: str) -> Workspace:
 
 @pytest.fixture
 def token(workspace: Workspace) -> str:
-    return auth.issue(workspace, "a server", ("claim",), user=None)[1]
+    return auth.issue(workspace, "a server", (TokenScope.CLAIM,), user=None)[1]
+
+
+@contextlib.contextmanager
+def a_shop(ledger: Ledger) -> Iterator[Shop]:
+    server: MCPServer[Any] = MCPServer("shop", log_level="CRITICAL")
+    with serving(server) as port, line_to(port) as line:
+        yield Shop(ledger, server, line)
 
 
 @pytest.fixture
-def shop(live_api: str, workspace: Workspace, token: str) -> Iterator[Shop]:
-    server: MCPServer[Any] = MCPServer("shop", log_level="CRITICAL")
-    with (
-        Ledger(live_api, token, patience=QUICK) as ledger,
-        serving(server) as port,
-        line_to(port) as line,
-    ):
-        yield Shop(ledger, workspace, server, line)
+def shop(live_api: str, token: str) -> Iterator[Shop]:
+    """A shop with the real ledger."""
+    with Ledger(live_api, token, patience=QUICK) as ledger, a_shop(ledger) as shop:
+        yield shop
+
+
+@pytest.fixture
+def scripted_shop(scripted: ScriptedLedger, ledger: Ledger) -> Iterator[Shop]:
+    """A shop whose ledger would grant anything, if it were asked."""
+    scripted.answers("claims", GRANT)
+    with a_shop(ledger) as shop:
+        yield shop
 
 
 def told(result: CallToolResult) -> str:
@@ -136,7 +134,9 @@ live = pytest.mark.django_db(transaction=True)
 
 
 @live
-def test_a_call_whose_answer_was_lost_is_re_issued_and_gets_the_first_result(shop: Shop) -> None:
+def test_a_call_whose_answer_was_lost_is_re_issued_and_gets_the_first_result(
+    shop: Shop, workspace: Workspace
+) -> None:
     shop.sell()
     shop.meanwhile = shop.line.drop_next_answer
     result = awaited(shop.order())
@@ -144,7 +144,7 @@ def test_a_call_whose_answer_was_lost_is_re_issued_and_gets_the_first_result(sho
     assert shop.orders == ["Z"]
     assert (told(result), result.is_error) == ("completed", False)
     assert result.structured_content["result"] == {"order": 1}
-    claim = queries.claim(shop.workspace.pk, (result.meta or {})[CLAIM_META]["claim"])
+    claim = queries.claim(workspace.pk, (result.meta or {})[CLAIM_META]["claim"])
     assert (claim.state, claim.fence) == (ClaimState.COMPLETED, 1)
 
 
@@ -249,6 +249,20 @@ def test_another_call_of_the_model_is_another_order(shop: Shop) -> None:
     assert shop.orders == ["Z", "Z"]
 
 
+@live
+def test_callers_are_told_apart_by_whoever_knows_them(shop: Shop) -> None:
+    callers = iter(["ada", "ada", "bob"])
+
+    def identify(ctx: Context[Any, Any]) -> ToolCall:
+        at = place_of(ctx.request_context.meta)
+        return replace(at, conversation=f"{next(callers)}/{at.conversation}")
+
+    shop.sell(identify=identify)
+    for _ in range(3):
+        awaited(shop.order())
+    assert shop.orders == ["Z", "Z"]
+
+
 # Servers that recognise nothing
 
 
@@ -335,19 +349,18 @@ def test_a_connection_that_was_refused_proves_that_nothing_was_sent(
 # What the server turns away
 
 
-@live
-def test_a_write_without_an_identity_is_refused_and_a_read_needs_none(shop: Shop) -> None:
-    shop.sell()
+def test_a_write_without_an_identity_is_refused_and_a_read_needs_none(scripted_shop: Shop) -> None:
+    scripted_shop.sell()
 
-    @effect(shop.ledger, effect_class="read")
+    @effect(scripted_shop.ledger, effect_class="read")
     def find_order(*, order: int) -> dict[str, int]:
         """Find an order."""
         return {"order": order}
 
-    add_tool(shop.server, find_order)
+    add_tool(scripted_shop.server, find_order)
 
     async def story() -> list[CallToolResult]:
-        async with shop.connect() as client:
+        async with scripted_shop.connect() as client:
             return [
                 await client.call_tool("place_order", {"sku": "Z"}),
                 await client.call_tool("find_order", {"order": 7}),
@@ -355,49 +368,35 @@ def test_a_write_without_an_identity_is_refused_and_a_read_needs_none(shop: Shop
 
     write, read = awaited(story())
     assert (told(write), write.is_error) == ("refused", True)
-    assert members.KEY_META in write.structured_content["detail"]
+    assert KEY_META in write.structured_content["detail"]
     assert read.structured_content["result"] == {"order": 7}
-    assert shop.orders == []
+    assert scripted_shop.orders == []
 
 
-@live
-def test_arguments_are_judged_as_the_model_wrote_them(shop: Shop) -> None:
+def test_arguments_are_judged_as_the_model_wrote_them(scripted_shop: Shop) -> None:
     """MCP's server would turn "2" into 2, which is another order."""
-    shop.sell()
-    wrong = awaited(call_tool(shop.connect, "place_order", {"sku": "Z", "count": "2"}, AT))
-    assert (told(wrong), wrong.is_error, shop.orders) == ("refused", True, [])
+    scripted_shop.sell()
+    wrong = awaited(call_tool(scripted_shop.connect, "place_order", {"sku": "Z", "count": "2"}, AT))
+    assert (told(wrong), wrong.is_error, scripted_shop.orders) == ("refused", True, [])
 
 
-@live
-def test_a_person_who_says_no_is_told_and_nothing_is_claimed(shop: Shop) -> None:
+def test_a_person_who_says_no_is_told_and_nothing_is_claimed(scripted_shop: Shop) -> None:
     async def decline(ctx: Context[Any, Any], arguments: dict[str, Any]) -> None:
         raise NotSent("Nobody wants this.")
 
-    shop.sell(before=decline)
-    result = awaited(shop.order())
-    assert (told(result), result.is_error, shop.orders) == ("refused", True, [])
+    scripted_shop.sell(before=decline)
+    result = awaited(scripted_shop.order())
+    assert (told(result), result.is_error, scripted_shop.orders) == ("refused", True, [])
 
 
-@live
-def test_a_ledger_that_does_not_know_the_server_runs_nothing(shop: Shop, live_api: str) -> None:
-    with Ledger(live_api, "cf_00000000_nothing", patience=QUICK) as stranger:
-        replace(shop, ledger=stranger).sell()
-        result = awaited(shop.order())
-    assert (told(result), result.is_error, shop.orders) == ("refused", True, [])
-
-
-@live
-def test_callers_are_told_apart_by_whoever_knows_them(shop: Shop) -> None:
-    callers = iter(["ada", "ada", "bob"])
-
-    def identify(ctx: Context[Any, Any]) -> ToolCall:
-        at = place_of(ctx.request_context.meta)  # type: ignore[arg-type]  # an open mapping
-        return replace(at, conversation=f"{next(callers)}/{at.conversation}")
-
-    shop.sell(identify=identify)
-    for _ in range(3):
-        awaited(shop.order())
-    assert shop.orders == ["Z", "Z"]
+def test_a_ledger_that_does_not_know_the_server_runs_nothing(
+    scripted: ScriptedLedger, scripted_shop: Shop
+) -> None:
+    refusal = Problem(title="", status=401, detail="", code="token_refused")
+    scripted.answers("claims", refusal)
+    scripted_shop.sell()
+    result = awaited(scripted_shop.order())
+    assert (told(result), result.is_error, scripted_shop.orders) == ("refused", True, [])
 
 
 def test_a_tool_that_asks_for_input_after_its_claim_is_not_added() -> None:
@@ -410,101 +409,3 @@ def test_a_tool_that_asks_for_input_after_its_claim_is_not_added() -> None:
 
     with pytest.raises(TypeError, match="asks for input after its claim"):
         add_tool(MCPServer("shop", log_level="CRITICAL"), place_order)
-
-
-# Identity and hints
-
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=40)
-CALLS = st.builds(
-    ToolCall,
-    conversation=NAMES,
-    turn_index=st.integers(0, 2**31 - 1),
-    position=st.integers(0, 100),
-    ordinal=st.integers(0, 100),
-    response_id=st.none() | NAMES,
-    call_id=st.none() | NAMES,
-    caller_key=st.none() | NAMES,
-)
-
-
-@given(CALLS)
-@settings(deadline=None)
-def test_an_identity_comes_out_of_meta_as_it_went_in(at: ToolCall) -> None:
-    assert place_of({**meta_of(at), "progressToken": 3}) == at
-
-
-@pytest.mark.parametrize(
-    "meta",
-    [
-        pytest.param(None, id="no meta"),
-        pytest.param({}, id="an empty one"),
-        pytest.param({members.CALL_META: {}}, id="a call of nothing"),
-        pytest.param({members.CALL_META: {"conversation": "c"}}, id="no turn"),
-        pytest.param({members.CALL_META: {"turn_index": 1}}, id="no conversation"),
-        pytest.param({members.CALL_META: "c-1"}, id="text for an object"),
-        pytest.param({members.KEY_META: 7}, id="a number for a key"),
-        pytest.param(
-            {members.CALL_META: {"conversation": "c", "turn_index": "1"}}, id="text for a number"
-        ),
-        pytest.param(
-            {members.CALL_META: {"conversation": "c", "turn_index": -1}}, id="a turn before all"
-        ),
-        pytest.param(
-            {members.CALL_META: {"conversation": "c" * 256, "turn_index": 1}}, id="too long"
-        ),
-        pytest.param(
-            {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}, id="others' members"
-        ),
-    ],
-)
-def test_what_is_no_identity_is_refused(meta: dict[str, Any] | None) -> None:
-    with pytest.raises(NoIdentity):
-        place_of(meta)
-
-
-def test_the_members_of_meta_are_named_as_the_protocol_allows() -> None:
-    named = {value for name, value in vars(members).items() if name.endswith("_META")}
-    assert len(named) == 5
-    for name in named:
-        assert name.startswith(PREFIX)
-        assert re.fullmatch(r"(?:[a-z](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]+/[a-zA-Z0-9-]+", name)
-    assert PREFIX.split(".")[1].rstrip("/") not in {"mcp", "modelcontextprotocol"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "hints"),
-    [
-        (EffectClass.READ, (True, False, True)),
-        (EffectClass.KEYED_WRITE, (False, True, False)),
-        (EffectClass.UNKEYED_WRITE, (False, True, False)),
-    ],
-)
-def test_a_write_is_shown_as_the_worst_and_never_as_idempotent(
-    kind: EffectClass, hints: tuple[bool, bool, bool]
-) -> None:
-    shown = annotations_of(kind)
-    assert (shown.read_only_hint, shown.destructive_hint, shown.idempotent_hint) == hints
-
-
-@pytest.mark.parametrize(
-    ("hints", "kind"),
-    [
-        (None, EffectClass.UNKEYED_WRITE),
-        (ToolAnnotations(), EffectClass.UNKEYED_WRITE),
-        (ToolAnnotations(idempotent_hint=True), EffectClass.UNKEYED_WRITE),
-        (ToolAnnotations(destructive_hint=False), EffectClass.UNKEYED_WRITE),
-        (ToolAnnotations(read_only_hint=False), EffectClass.UNKEYED_WRITE),
-        (ToolAnnotations(read_only_hint=True), EffectClass.READ),
-    ],
-)
-def test_an_absent_hint_means_the_worst(hints: ToolAnnotations | None, kind: EffectClass) -> None:
-    assert hinted_class(hints) is kind
-
-
-@pytest.mark.parametrize("side", ["mcp", "mcp_server", "mcp_client"])
-def test_without_mcp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, side: str) -> None:
-    name = f"effects.client.integrations.{side}"
-    monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "mcp_types", None)
-    with pytest.raises(ImportError, match=r"counterfoil\[mcp\]"):
-        importlib.import_module(name)
