@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
 
 
-def awaited[Answer](work: Coroutine[object, object, Answer]) -> Answer:
+def awaited(work: Coroutine[object, object, Answer]) -> Answer:
     """What the coroutine returns, or what it raises."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="awaited") as own:
         return own.submit(asyncio.run, work).result()  # noqa: TID251 - the one place

@@ -1,10 +1,15 @@
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from effects.client import Ledger
 from tests.effects.client.scripted_ledger import ScriptedLedger, client_of, scripted_ledger
-from tests.effects.client.ways import OverHttp, ToPostgres, Way
+
+if TYPE_CHECKING:
+    from tests.effects.client.ways import Way
 
 
 @pytest.fixture
@@ -24,6 +29,9 @@ def ledger(scripted: ScriptedLedger) -> Iterator[Ledger]:
 @pytest.fixture(params=["http", "postgres"])
 def way(request: pytest.FixtureRequest, transactional_db: None) -> Way:
     """Each way from a client to a real ledger."""
+    # The other fixtures are used where there is no server: see test_wheel.
+    from tests.effects.client.ways import OverHttp, ToPostgres  # noqa: PLC0415
+
     if request.param == "postgres":
         return ToPostgres()
     return OverHttp(request.getfixturevalue("live_api"))

@@ -10,7 +10,7 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from effects.client import Ledger, Patience, Timeouts
@@ -58,6 +58,8 @@ MESSAGES: dict[str, type[Message]] = {
 
 Reply = Behaviour | ClaimAnswer | HeartbeatAnswer | Problem | None
 
+M = TypeVar("M", bound=Message)
+
 
 class ReadAgain:
     """A connection whose request was read already, for a behaviour that wants to read it too."""
@@ -94,7 +96,7 @@ class ScriptedLedger:
         """The endpoints that were asked, in order."""
         return [endpoint for endpoint, _ in self.said]
 
-    def told[M: Message](self, kind: type[M]) -> list[M]:
+    def told(self, kind: type[M]) -> list[M]:
         return [message for _, message in self.said if isinstance(message, kind)]
 
     def serve(self, server: FaultyServer, connection: socket.socket) -> None:
