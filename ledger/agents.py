@@ -19,6 +19,7 @@ from psycopg import sql
 
 from effects.models import Workspace
 from ledger import restore_fence
+from ledger.functions import call
 from ledger.models import AgentRole
 from ledger.queries import clock
 
@@ -115,6 +116,9 @@ def _create_in_database(role: str, password: str, connections_max: int) -> None:
         statement = sql.SQL("ALTER ROLE {} SET {} = {}")
         _execute(statement.format(named, sql.Identifier(setting), sql.Literal(value)))
     _execute(sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(_functions(), named))
+    ((may_look,),) = call("SELECT has_schema_privilege(%s, 'public', 'USAGE')", [role])
+    if not may_look:
+        _execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(named))
 
 
 def _functions() -> sql.Composed:

@@ -373,7 +373,8 @@ def _problem(state: str, says: str, hint: str) -> LedgerProblem:
     if state.startswith(("22", "23", "54")):
         # The server's own words may hold values, which may be secrets.
         return BadRequest(f"The ledger's database refused what was said (SQLSTATE {state}).")
+    why = f"SQLSTATE {state}" + (f", {says}" if state.startswith("42") else "")
     return LedgerUnavailable(
-        f"The ledger's database gave no usable answer (SQLSTATE {state}). Ask again later.",
+        f"The ledger's database gave no usable answer ({why}). Ask again later.",
         retry_after_seconds=RETRY_AFTER_SECONDS,
     )

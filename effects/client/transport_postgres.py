@@ -29,13 +29,12 @@ from effects.core.claim_rows import (
     read_rules,
 )
 from effects.core.for_model import for_model
-from effects.core.identity import compared
+from effects.core.identity import digest_parts, encoded
 from effects.core.messages import (
     WAIT_SECONDS_MAX,
     ClaimAnswer,
     ClaimRequest,
     Complete,
-    DecisionShown,
     Fail,
     Heartbeat,
     HeartbeatAnswer,
@@ -48,9 +47,9 @@ from effects.core.problems import (
     problem_of_refusal,
 )
 from effects.core.references import not_found, read_reference
-from effects.core.status import Shown, is_news, status_answer
+from effects.core.status import is_news, read_shown, status_answer
 from effects.core.storable import fit_report, unstorable_field
-from effects.core.vocabulary import ClaimState, EffectClass, Flag, Outcome, Reason, Verdict
+from effects.core.vocabulary import Outcome
 
 __all__ = ["PostgresTransport"]
 
@@ -60,9 +59,10 @@ RULES_TRIES_MAX: Final = 8
 """How often one claim reads its tool's rules: the tool is being edited all the time beyond that."""
 
 CALL_FIELDS: Final = (
-    *("tool", "tool_version", "class", "compared", "business", "arguments", "conversation"),
-    *("turn_index", "position", "ordinal", "response_id", "call_id", "strong", "local"),
-    *("caller_key", "nonce", "repeat_of", "worker", "delivery_count", "retry_count"),
+    *("tool", "tool_version", "class", "arguments", "conversation", "turn_index", "position"),
+    *("ordinal", "response_id", "call_id", "weak", "nonce", "repeat_of", "worker"),
+    *("delivery_count", "retry_count", "what", "compared", "spoken", "turn_part", "ordinal_part"),
+    *("call_part", "local_parts", "caller_part", "business_parts"),
 )
 """What `ledger_agent_claim_v1` takes, in its order; a batch names them."""
 
@@ -139,7 +139,8 @@ class PostgresTransport:
 
     def status(self, claim: str) -> ClaimAnswer:
         meant = read_reference(claim)
-        values = (meant.claim_id, meant.key, meant.caller_key)
+        caller = None if meant.caller_key is None else encoded(meant.caller_key)
+        values = (meant.claim_id, meant.key, caller)
         return self._shown(STATUS, values, claim)
 
     def wait(self, claim_id: UUID, *, seconds: int) -> ClaimAnswer:
@@ -203,7 +204,7 @@ class PostgresTransport:
 
     def _shown(self, statement: Statement, values: Sequence[Any], claim: UUID | str) -> ClaimAnswer:
         (row,) = self._ask(statement, values, claim)
-        return status_answer(_read_shown(row))
+        return status_answer(read_shown(row))
 
     def _call_values(self, request: ClaimRequest) -> tuple[Any, ...]:
         """The claim as `CALL_FIELDS` name it. Raises `Refused` and `BadRequest`."""
@@ -211,13 +212,11 @@ class PostgresTransport:
         if field is not None:
             raise BadRequest(f"{field} holds U+0000, which the ledger cannot store.")
         version, rules = self._rules_of(request.tool)
-        same = compared(call_facts(0, request, rules))
+        parts = digest_parts(call_facts(0, request, rules))
         return (
             request.tool,
             version,
             str(request.effect_class),
-            same.text,
-            same.business,
             request.arguments,
             request.conversation,
             request.turn_index,
@@ -225,14 +224,21 @@ class PostgresTransport:
             request.ordinal,
             request.response_id,
             request.call_id,
-            same.strong,
-            same.local,
-            request.caller_key,
+            parts.weak_call_id,
             bytes.fromhex(request.nonce) if request.nonce else None,
             request.repeat_of,
             request.worker,
             request.delivery_count,
             request.retry_count,
+            parts.tool,
+            parts.arguments,
+            parts.conversation,
+            parts.turn_index,
+            parts.ordinal,
+            parts.call,
+            parts.local,
+            parts.caller,
+            parts.business,
         )
 
     def _member(self, request: ClaimRequest) -> dict[str, Any]:
@@ -273,39 +279,3 @@ def _in_json(value: Any) -> Any:
     if isinstance(value, bytes):
         return f"\\x{value.hex()}"
     return str(value) if isinstance(value, UUID) else value
-
-
-def _read_shown(row: Sequence[Any]) -> Shown:
-    """One row of `ledger_shown`."""
-    claim_id, tool, effect_class, state, reason, fence, generation, lease_until = row[:8]
-    window_until, margin, flags, provider_object, result, result_stored = row[8:14]
-    decision_id, verdict, decision_reason, decided_at, effective_at, held, now, desk_url = row[14:]
-    decision = None
-    if decision_id is not None:
-        decision = DecisionShown(
-            decision_id=decision_id,
-            verdict=Verdict(verdict),
-            reason=decision_reason,
-            decided_at=decided_at,
-            effective_at=effective_at,
-            pending=held and effective_at > now,
-        )
-    return Shown(
-        claim_id=claim_id,
-        tool=tool,
-        effect_class=EffectClass(effect_class),
-        state=ClaimState(state),
-        reason=Reason(reason) if reason else None,
-        fence=fence,
-        generation=generation,
-        lease_until=lease_until,
-        window_until=window_until,
-        margin=margin,
-        flags=tuple(Flag(flag) for flag in flags),
-        provider_object=provider_object,
-        result=result,
-        result_stored=result_stored,
-        decision=decision,
-        now=now,
-        link=f"{desk_url}/calls/{claim_id}",
-    )

@@ -104,18 +104,24 @@ class Identities:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """What the digests of one call are made of, beside what the call itself says.
+class DigestParts:
+    """What the digests of one call are made of, encoded, for whoever makes them elsewhere.
 
-    ``text`` is the canonical form of its arguments; ``business`` the declared business members as
-    a digest reads them, None where there is no business identity. ``strong`` and ``local`` say
-    whether the tool-call id stands for the call across turns, or in its own turn only.
+    ``arguments`` is the canonical text. ``call`` is the id where it stands for the call across
+    turns, ``local`` response and call id where they do so in their own turn only, ``business`` the
+    declared members. None: the call has no such part.
     """
 
-    text: str
+    tool: bytes
+    arguments: bytes
+    conversation: bytes | None
+    turn_index: bytes | None
+    ordinal: bytes
+    call: bytes | None
+    local: bytes | None
+    caller: bytes | None
     business: bytes | None
-    strong: bool
-    local: bool
+    weak_call_id: bool
 
 
 Part = str | int | None
@@ -129,56 +135,61 @@ def identities(facts: CallFacts) -> Identities:
     ``key_too_long``, ``key_has_control_characters``, ``<field>_empty``, ``<field>_too_long``,
     ``<field>_unstorable``, ``<field>_out_of_range``, and the codes of `parse_arguments`.
     """
-    same = compared(facts)
-    # Each part is encoded once: most of them stand in several digests.
-    workspace, tool, text = _number(facts.workspace), _text(facts.tool), _text(same.text)
-    call_id = facts.call_id or None  # Streams repeat an id as "" where they mean "the same".
+    parts = digest_parts(facts)
+    workspace, tool, arguments = _number(facts.workspace), parts.tool, parts.arguments
+    caller, business = parts.caller, parts.business
 
     scope = turn = slot = call = local = repeat = None
-    if facts.conversation is not None:
-        spoken = workspace + _text(facts.conversation)
-        repeat = _hashed("repeat", spoken, tool, text)
-        if same.strong:
-            call = _hashed("call", spoken, _part(call_id))
-        if facts.turn_index is not None:
-            here = spoken + _number(facts.turn_index)
+    if parts.conversation is not None:
+        spoken = workspace + parts.conversation
+        repeat = _hashed("repeat", spoken, tool, arguments)
+        if parts.call is not None:
+            call = _hashed("call", spoken, parts.call)
+        if parts.turn_index is not None:
+            here = spoken + parts.turn_index
             scope = _hashed("scope", here)
-            turn = _hashed("turn", here, tool, _number(facts.ordinal), text)
+            turn = _hashed("turn", here, tool, parts.ordinal, arguments)
             slot = _hashed("slot", here, tool, _number(facts.position))
-            if same.local:
-                response_id = _part(facts.response_id or None)
-                local = _hashed("local", here, response_id, _part(call_id), tool, text)
-    caller = facts.caller_key
-    business = same.business
+            if parts.local is not None:
+                local = _hashed("local", here, parts.local, tool, arguments)
     return Identities(
         scope=scope,
         turn=turn,
         slot=slot,
         call=call,
         local=local,
-        caller=None if caller is None else _hashed("caller", workspace, _text(caller)),
+        caller=None if caller is None else _hashed("caller", workspace, caller),
         repeat=repeat,
         business=None if business is None else _hashed("business", workspace, tool, business),
-        arguments=_hashed("arguments", tool, text, size=ARGUMENTS_DIGEST_BYTES),
-        weak_call_id=call_id is not None and not same.strong,
+        arguments=_hashed("arguments", tool, arguments, size=ARGUMENTS_DIGEST_BYTES),
+        weak_call_id=parts.weak_call_id,
     )
 
 
-def compared(facts: CallFacts) -> Compared:
-    """What a call is compared by. For whoever leaves the digests themselves to the database.
+def digest_parts(facts: CallFacts) -> DigestParts:
+    """The parts of a call's digests, each encoded once. The workspace is not among them.
 
     Raises `Refused` as `identities` does.
     """
     _check_facts(facts)
     arguments = parse_arguments(facts.arguments, facts.rules)
-    call_id = facts.call_id or None
-    strong = call_id_is_strong(call_id, facts.tool)
-    members = _business_members(facts.rules, arguments)
-    return Compared(
-        text=canonical_text(arguments),
-        business=b"".join(map(_text, members)) if members else None,
-        strong=strong,
-        local=call_id is not None and not strong and not _same_name(call_id, facts.tool),
+    tool, call_id = facts.tool, facts.call_id or None  # Streams repeat an id as "" for "the same".
+    strong = call_id_is_strong(call_id, tool)
+    local = None
+    if call_id is not None and not strong and not _same_name(call_id, tool):
+        local = encoded(facts.response_id or None) + _text(call_id)
+    business = _business_members(facts.rules, arguments)
+    return DigestParts(
+        tool=_text(tool),
+        arguments=_text(canonical_text(arguments)),
+        conversation=None if facts.conversation is None else _text(facts.conversation),
+        turn_index=None if facts.turn_index is None else _number(facts.turn_index),
+        ordinal=_number(facts.ordinal),
+        call=encoded(call_id) if strong else None,
+        local=local,
+        caller=None if facts.caller_key is None else _text(facts.caller_key),
+        business=b"".join(map(_text, business)) if business else None,
+        weak_call_id=call_id is not None and not strong,
     )
 
 
@@ -190,15 +201,16 @@ def digest(identity: str, *parts: Part, size: int = IDENTITY_BYTES) -> bytes:
     are ever the same input: neither by moving a character from one part to the next, nor by
     writing "7" for 7 or "" for null.
     """
-    return _hashed(identity, *map(_part, parts), size=size)
+    return _hashed(identity, *map(encoded, parts), size=size)
 
 
-def _hashed(identity: str, *encoded: bytes, size: int = IDENTITY_BYTES) -> bytes:
+def _hashed(identity: str, *parts: bytes, size: int = IDENTITY_BYTES) -> bytes:
     """The same of parts that are encoded already."""
-    return sha256(_NAMED[identity] + b"".join(encoded)).digest()[:size]
+    return sha256(_NAMED[identity] + b"".join(parts)).digest()[:size]
 
 
-def _part(part: Part) -> bytes:
+def encoded(part: Part) -> bytes:
+    """One part as the digests read it."""
     if part is None:
         return b"\x00\x00\x00\x00n"
     return _text(part) if isinstance(part, str) else _number(part)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from effects.core.for_model import for_model
 from effects.core.messages import ClaimAnswer, DecisionShown
-from effects.core.vocabulary import ClaimState, EffectClass, Flag, Reason
+from effects.core.vocabulary import ClaimState, EffectClass, Flag, Reason, Verdict
 
-__all__ = ["Shown", "is_news", "status_answer"]
+__all__ = ["Shown", "is_news", "read_shown", "status_answer"]
 
 UNSETTLED: Final = frozenset({ClaimState.IN_FLIGHT, ClaimState.UNKNOWN})
 """States in which an agent can only wait. A released claim is not among them: it waits for the
@@ -74,6 +75,42 @@ def status_answer(shown: Shown) -> ClaimAnswer:
         link=shown.link,
     )
     return said.model_copy(update={"for_model": for_model(said)})
+
+
+def read_shown(row: Sequence[Any]) -> Shown:
+    """One row of `ledger_shown`, whoever asked for it."""
+    claim_id, tool, effect_class, state, reason, fence, generation, lease_until = row[:8]
+    window_until, margin, flags, provider_object, result, result_stored = row[8:14]
+    decision_id, verdict, decision_reason, decided_at, effective_at, held, now, desk_url = row[14:]
+    decision = None
+    if decision_id is not None:
+        decision = DecisionShown(
+            decision_id=decision_id,
+            verdict=Verdict(verdict),
+            reason=decision_reason,
+            decided_at=decided_at,
+            effective_at=effective_at,
+            pending=held and effective_at > now,
+        )
+    return Shown(
+        claim_id=claim_id,
+        tool=tool,
+        effect_class=EffectClass(effect_class),
+        state=ClaimState(state),
+        reason=Reason(reason) if reason else None,
+        fence=fence,
+        generation=generation,
+        lease_until=lease_until,
+        window_until=window_until,
+        margin=margin,
+        flags=tuple(Flag(flag) for flag in flags),
+        provider_object=provider_object,
+        result=result,
+        result_stored=result_stored,
+        decision=decision,
+        now=now,
+        link=f"{desk_url}/calls/{claim_id}",
+    )
 
 
 def safe_retry_until(window_until: datetime | None, margin: timedelta) -> datetime | None:

@@ -3,6 +3,9 @@
 -- of the tables' owner, so nothing in them rests on what the agent says about itself: the workspace
 -- comes from session_user, which no statement of the agent's changes, and every name is looked up in
 -- the same schemas, temporary tables last.
+--
+-- They are on the path of every claim, and what plpgsql spends on an expression it spends again in
+-- each transaction. So they look up all they need in one statement, and say little else.
 
 -- What a restore changes and nothing else does for long: which run of the server, and which file of
 -- the claims, this is.
@@ -19,28 +22,32 @@ create function ledger_confirm_v1() returns void language sql as $$
     where w.claim_id <> excluded.claim_id
 $$;
 
-create function ledger_agent_workspace_v1(p_grants boolean) returns bigint language plpgsql stable
-as $$
-declare
-  found_workspace bigint;
-  confirmed uuid;
+-- Why an agent is not served. p_confirmed: whose life the worker has confirmed last, if any.
+create function ledger_agent_refuse_v1(p_workspace bigint, p_confirmed uuid) returns void
+language plpgsql as $$
 begin
-  select r.workspace_id, w.claim_id into found_workspace, confirmed
-    from ledger_agentrole r left join ledger_watermark w on w.name = 'confirmed'
-    where r.role = session_user::text and r.revoked_at is null;
-  if found_workspace is null then
+  if p_workspace is null then
     raise exception 'The role % opens no workspace, or was revoked.', session_user
       using errcode = 'CF401';
-  elsif p_grants and confirmed is distinct from ledger_life_v1() then
-    if confirmed is null then
-      raise exception 'The ledger''s database is older than its worker has seen it, so it may have '
-        'forgotten claims. Nothing is granted until a person has looked: manage.py accept_restore.'
-        using errcode = 'CF503', hint = 'behind';
-    end if;
-    raise exception 'The ledger''s database was started since its worker has looked at it, so '
-      'nothing is granted yet. The worker looks about once a second.' using errcode = 'CF503';
+  elsif p_confirmed is null then
+    raise exception 'The ledger''s database is older than its worker has seen it, so it may have '
+      'forgotten claims. Nothing is granted until a person has looked: manage.py accept_restore.'
+      using errcode = 'CF503', hint = 'behind';
   end if;
-  return found_workspace;
+  raise exception 'The ledger''s database was started since its worker has looked at it, so nothing '
+    'is granted yet. The worker looks about once a second.' using errcode = 'CF503';
+end $$;
+
+create function ledger_agent_workspace_v1() returns bigint language plpgsql stable as $$
+declare
+  w bigint;
+begin
+  select workspace_id into w from ledger_agentrole
+    where role = session_user::text and revoked_at is null;
+  if w is null then
+    perform ledger_agent_refuse_v1(null, null);
+  end if;
+  return w;
 end $$;
 
 -- What must be known of a tool before its arguments can be compared. One that nobody registered is
@@ -48,7 +55,7 @@ end $$;
 create function ledger_agent_tool_v1(p_name text, out tool_version int, out rules jsonb)
 language plpgsql security definer set search_path = pg_catalog, public, pg_temp as $$
 declare
-  w bigint := ledger_agent_workspace_v1(false);
+  w bigint := ledger_agent_workspace_v1();
 begin
   if coalesce(p_name, '') = '' or octet_length(p_name) > 255 then
     raise exception 'A tool''s name has 1 to 255 bytes (TOOL_BYTES_MAX).'
