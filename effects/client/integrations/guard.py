@@ -13,6 +13,7 @@ also sees what an SDK hides. A response that was not streamed is left as it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final
 
@@ -32,6 +33,11 @@ PROTOCOLS: Final = {
 }
 """Endings of the paths of the three protocols, behind whatever prefix a gateway has."""
 
+LAST_LINE: Final = re.compile(rb"[\r\n]data: ?\[DONE\]")
+"""Behind it the OpenAI SDK reads no further, so a verdict at the end of the body would be too late.
+A text that speaks of it stands inside a JSON string, where no line begins."""
+LAST_LINE_BYTES: Final = len(b"\ndata: [DONE]")
+
 OnRecord = Callable[[StreamRecord], object]
 
 
@@ -41,10 +47,17 @@ class _Watch:
     def __init__(self, protocol: Protocol, on_record: OnRecord | None) -> None:
         self._reader: StreamReader | None = StreamReader(protocol)
         self._on_record = on_record
+        self._tail = b""
 
     def feed(self, chunk: bytes) -> None:
-        if self._reader is not None:
-            self._reader.feed(chunk, at=elapsed_clock_seconds())
+        """The next bytes, before anybody else reads them. Raises as `end` does."""
+        if self._reader is None:
+            return
+        self._reader.feed(chunk, at=elapsed_clock_seconds())
+        seen = self._tail + chunk
+        self._tail = seen[-LAST_LINE_BYTES:]
+        if LAST_LINE.search(seen):
+            self.end()
 
     def close(self, ending: Ending) -> StreamRecord | None:
         """The record, the first time that the end is seen."""
@@ -57,7 +70,7 @@ class _Watch:
         return record
 
     def end(self) -> None:
-        """The body ended as HTTP says. Raises unless the response ended as its protocol says."""
+        """Nothing more comes. Raises unless the response ended as its protocol says."""
         record = self.close(Ending.CLEAN)
         if record is not None and not _may_pass(record):
             why = record.error_type or record.reason or "without its last event"

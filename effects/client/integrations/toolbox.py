@@ -10,7 +10,7 @@ claimed, all of them in one request, and each is claimed before it runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -175,8 +175,11 @@ def could_not_read(name: str, error: Exception) -> Effect:
     return Effect(status="failed", for_model=told, error=error)
 
 
-def _stopped() -> NotSent:
-    return NotSent("The agent stopped before this call was run. Nothing was sent.")
+def _give_back(begun: Iterable[Begun]) -> None:
+    """Ends what was granted and will not be run."""
+    for call in begun:
+        if isinstance(call, Call):
+            call.fail(NotSent("The agent stopped before this call was run. Nothing was sent."))
 
 
 class Toolbox(Tools[Tool, Ledger]):
@@ -205,15 +208,19 @@ class Toolbox(Tools[Tool, Ledger]):
         correct; nothing ran then.
         """
         ready = self.prepared_all(record, turn)
-        begun = [told for asked in _batches(ready) for told in self.ledger.begin_all(asked)]
+        begun: list[Call | Effect] = []
+        try:
+            for asked in _batches(ready):
+                begun += self.ledger.begin_all(asked)
+        except BaseException:
+            _give_back(begun)
+            raise
         effects = self._carried_out(_pairs(ready, begun))
         calls = zip(record.calls, effects, strict=True)
         return [Ran(call=call, effect=effect) for call, effect in calls]
 
-    def run_one(self, prepared: Ready, begun: Begun) -> Effect | None:
-        """Carries out one prepared call after the ledger's answer to it."""
-        if not isinstance(prepared, Prepared):
-            return prepared
+    def run_one(self, prepared: Prepared, begun: Begun) -> Effect:
+        """Carries out one call after the ledger's answer to it."""
         late = may_still_run(begun)
         if late is not None or prepared.asked is not None:
             return late or prepared.finish(begun)
@@ -226,11 +233,11 @@ class Toolbox(Tools[Tool, Ledger]):
         effects: list[Effect | None] = []
         try:
             for prepared, begun in pairs:
-                effects.append(self.run_one(prepared, begun))
+                effects.append(
+                    self.run_one(prepared, begun) if isinstance(prepared, Prepared) else prepared
+                )
         except BaseException:
-            for _, begun in pairs[len(effects) + 1 :]:
-                if isinstance(begun, Call):
-                    begun.fail(_stopped())
+            _give_back(begun for _, begun in pairs[len(effects) + 1 :])
             raise
         return effects
 
@@ -256,30 +263,30 @@ class AsyncToolbox(Tools[AsyncTool, AsyncLedger]):
         """See `Toolbox.run_calls`. Cancelled, it reports what runs as unknown and what has not
         begun as not sent."""
         ready = self.prepared_all(record, turn)
-        begun = [told for asked in _batches(ready) for told in await self.ledger.begin_all(asked)]
-        pairs = _pairs(ready, begun)
-        waiting = {place: call for place, (_, call) in enumerate(pairs) if isinstance(call, Call)}
+        begun: list[Call | Effect] = []
+        waiting: dict[int, Begun] = {}
         try:
+            for asked in _batches(ready):
+                begun += await self.ledger.begin_all(asked)
+                waiting = dict(enumerate(begun))
+            waiting = {place: call for place, (_, call) in enumerate(_pairs(ready, begun))}
             effects = await asyncio.gather(
-                *(self._carried_out(place, pair, waiting) for place, pair in enumerate(pairs))
+                *(self._carried_out(place, one, waiting) for place, one in enumerate(ready))
             )
         except BaseException:
-            for call in waiting.values():
-                await self.ledger.report(partial(call.fail, _stopped()))
+            await self.ledger.report(partial(_give_back, waiting.values()))
             raise
         calls = zip(record.calls, effects, strict=True)
         return [Ran(call=call, effect=effect) for call, effect in calls]
 
     async def _carried_out(
-        self, place: int, pair: tuple[Ready, Begun], waiting: dict[int, Call]
+        self, place: int, prepared: Ready, waiting: dict[int, Begun]
     ) -> Effect | None:
-        waiting.pop(place, None)
-        return await self.run_one(*pair)
+        begun = waiting.pop(place)
+        return await self.run_one(prepared, begun) if isinstance(prepared, Prepared) else prepared
 
-    async def run_one(self, prepared: Ready, begun: Begun) -> Effect | None:
+    async def run_one(self, prepared: Prepared, begun: Begun) -> Effect:
         """See `Toolbox.run_one`."""
-        if not isinstance(prepared, Prepared):
-            return prepared
         if prepared.asked is not None:
             return await prepared.finish_async(begun)
         try:
