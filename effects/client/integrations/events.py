@@ -26,11 +26,20 @@ logger = logging.getLogger("counterfoil")
 KEPT_MAX: Final = 10_000
 """Events that wait in memory while the ledger is away; what comes after that is dropped."""
 
+ITEM_BYTES_MAX: Final = 2 * 1024 * 1024
+"""The ledger's own limit. An event above it is told without its arguments or its result."""
+
 BATCH_MAX: Final = 100
 BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 ANSWER_SECONDS_MAX: Final = 2.0
 PAUSE_SECONDS: Final = 5.0
 """How long events are only kept after a failed request: an agent must not wait for each."""
+
+
+LARGE: Final = ("arguments", "result")
+
+NEVER: Final = frozenset({400, 413, 415, 422})
+"""Answers that would be the same again: the request itself is wrong."""
 
 
 class _Envelope(BaseModel):
@@ -83,25 +92,28 @@ class Events:
         return len(self._waiting)
 
     def tell(self, event_id: str, kind: str, data: Message) -> None:
-        """Keeps one event of a type of `effects.core.events`, dated now. `flush` or `send` tells
-        it. One that is too large is dropped: no smaller one would say the same."""
-        written = (
-            _Envelope(
-                id=event_id,
-                source=self._source,
-                type=kind,
-                time=datetime.now(UTC),
-                data=data.model_dump(mode="json", exclude_none=True),
-            )
-            .model_dump_json()
-            .encode()
-        )
+        """Keeps one event of a type of `effects.core.events`, dated now. `send` or `flush` tells
+        it."""
+        written = self._written(event_id, kind, data)
+        if len(written) > ITEM_BYTES_MAX:
+            small = data.model_copy(update={name: None for name in LARGE if hasattr(data, name)})
+            written = self._written(event_id, kind, small)
         with self._lock:
-            if len(self._waiting) >= KEPT_MAX or len(written) > BATCH_BYTES_MAX:
+            if len(self._waiting) >= KEPT_MAX or len(written) > ITEM_BYTES_MAX:
                 self.dropped += 1
-                logger.error("The event %s was dropped: KEPT_MAX or BATCH_BYTES_MAX.", event_id)
+                logger.error("Event %s was dropped: KEPT_MAX or ITEM_BYTES_MAX.", event_id)
                 return
             self._waiting.append(written)
+
+    def _written(self, event_id: str, kind: str, data: Message) -> bytes:
+        envelope = _Envelope(
+            id=event_id,
+            source=self._source,
+            type=kind,
+            time=datetime.now(UTC),
+            data=data.model_dump(mode="json", exclude_none=True),
+        )
+        return envelope.model_dump_json().encode()
 
     def send(self) -> None:
         """Tells what is kept, unless the ledger did not answer a moment ago."""
@@ -148,11 +160,18 @@ class Events:
         except httpx2.HTTPError as error:
             logger.warning("Events were not told: %s: %s", type(error).__name__, error)
             return False
-        if not response.is_success:
-            logger.error("Events were not taken: %s answered %s.", self._url, response.status_code)
-            return False
-        _log_refusals(response.content)
-        return True
+        if response.is_success:
+            _log_refusals(response.content)
+            return True
+        never = response.status_code in NEVER
+        if never:
+            self.dropped += len(batch)
+        logger.error(
+            "%s events were not taken, and %s: %s answered %s.",
+            *(len(batch), "are dropped" if never else "are kept"),
+            *(self._url, response.status_code),
+        )
+        return never
 
 
 def _log_refusals(answered: bytes) -> None:

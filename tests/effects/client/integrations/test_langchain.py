@@ -232,17 +232,22 @@ def test_what_the_function_meets_is_told_and_never_raised(
         pytest.param({"payment": "p", "cents": 3}, id="one too many"),
         pytest.param({"payment": "p", "note": float("nan")}, id="not a number"),
         pytest.param({"payment": "\ud800"}, id="half a character"),
-        pytest.param({"payment": "p" * 300_000}, id="too large"),
     ],
 )
 def test_arguments_that_the_model_has_to_correct_are_refused_before_anything_is_claimed(
     granting: ScriptedLedger, ledger: Ledger, arguments: dict[str, Any]
 ) -> None:
+    (message,) = answered(graph_of(refund_of(ledger)), said((STRONG, arguments)))
+    assert (told(message), message.status, granting.said) == ("refused", "error", [])
+
+
+def test_arguments_that_the_ledger_refuses_are_told_to_the_model(
+    granting: ScriptedLedger, ledger: Ledger
+) -> None:
     limit = Problem(title="", status=413, detail="Too large.", code="limit_exceeded")
     granting.answers("claims", limit)
-    (message,) = answered(graph_of(refund_of(ledger)), said((STRONG, arguments)))
-    assert (told(message), message.status) == ("refused", "error")
-    assert "complete" not in granting.words
+    (message,) = answered(graph_of(refund_of(ledger)), said((STRONG, {"payment": "p"})))
+    assert (told(message), message.status, granting.words) == ("refused", "error", ["claims"])
 
 
 def test_a_ledger_that_is_away_is_told_and_one_that_refuses_the_agent_is_raised(

@@ -138,9 +138,10 @@ def the_claim() -> Claim:
 # Nodes that run again
 
 
+@pytest.mark.case("D06")
 @live
 def test_a_node_that_is_resumed_runs_from_its_first_line_and_refunds_once(agent: Agent) -> None:
-    """Case D06: the node refunds, then waits for a person, once per question."""
+    """The node refunds, then waits for a person, once per question."""
     refund = as_langchain(agent.refund)
     answered: list[list[Any]] = []
 
@@ -309,9 +310,10 @@ def test_a_call_that_a_person_declined_is_told_as_refused(agent: Agent) -> None:
     assert (agent.runs, Claim.objects.count()) == ([], 0)
 
 
+@pytest.mark.case("D15")
 @live
 def test_an_approval_of_other_arguments_runs_nothing_and_is_asked_again(agent: Agent) -> None:
-    """Case D15: on resume the call says something else, and the approval goes by position."""
+    """On resume the call says something else, and the approval goes by position."""
     desk = Desk(agent)
     approved = desk.ask()
     changed = AIMessage("", tool_calls=[{**CALL, "args": {"payment": "pi_2"}}])
@@ -398,11 +400,12 @@ def line(job: Job) -> str:
 # Tools that are not decorated
 
 
+@pytest.mark.case("D14")
 @live
 def test_a_foreign_tool_that_is_run_again_is_one_claim_with_an_attempt_for_each_run(
     agent: Agent,
 ) -> None:
-    """Case D14: the third attempt's success does not hide that the first two are open."""
+    """The third attempt's success does not hide that the first two are open."""
     faults = [time_out, time_out]
 
     @undecorated

@@ -133,6 +133,7 @@ live = pytest.mark.django_db(transaction=True)
 # Re-issued calls
 
 
+@pytest.mark.case("D09")
 @live
 def test_a_call_whose_answer_was_lost_is_re_issued_and_gets_the_first_result(
     shop: Shop, workspace: Workspace
@@ -307,6 +308,7 @@ def test_a_call_claimed_by_its_client_is_one_order(shop: Shop, live_api: str, to
     assert shop.orders == ["Z"]
 
 
+@pytest.mark.case("D09")
 @live
 def test_a_lost_answer_leaves_the_claim_unknown_and_the_second_request_is_not_made(
     shop: Shop, live_api: str, token: str
@@ -317,6 +319,7 @@ def test_a_lost_answer_leaves_the_claim_unknown_and_the_second_request_is_not_ma
     assert shop.orders == ["Z"]
 
 
+@pytest.mark.case("D09")
 @live
 def test_an_error_result_is_no_proof_that_nothing_was_done(
     shop: Shop, live_api: str, token: str
@@ -326,6 +329,7 @@ def test_an_error_result_is_no_proof_that_nothing_was_done(
     assert shop.orders == ["Z"]
 
 
+@pytest.mark.case("D09")
 @live
 def test_a_connection_that_was_refused_proves_that_nothing_was_sent(
     shop: Shop, live_api: str, token: str
