@@ -7,9 +7,8 @@ come proves nothing, and nothing is made of it.
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -26,13 +25,10 @@ from ledger.ingest_framing import INGEST_BODY_BYTES_MAX
 from ledger.ingest_json import digest
 from ledger.ingest_reading import TRACES, Item, read_item
 from ledger.otlp_http import Refused
-from ledger.otlp_span import SPAN_TYPE, BadSpan, Read, Span, Undecodable, item_of, source_of
+from ledger.otlp_span import SPAN_TYPE, BadSpan, Span, Undecodable, item_of, source_of
 from ledger.refusals import problem_of
 
-logger = logging.getLogger(__name__)
-
 MAY_INGEST: Final = BearerToken(TokenScope.INGEST)
-TOOL_SPANS_PER_REQUEST_MAX: Final = 10_000
 APPLY_SECONDS_MAX: Final = 6
 """After so long the exporter is answered, before it gives up: what is kept and not applied by then
 is applied by the worker's next ticks, or when it is sent again."""
@@ -56,7 +52,7 @@ def _taken(request: HttpRequest) -> HttpResponse:
     bearer = MAY_INGEST(request)
     raw = otlp_http.read_body(request)
     try:
-        found = otlp_http.spans(request, raw)
+        found = otlp_http.spans_of_tools(request, raw)
     except Undecodable as fault:
         raise Refused(HTTPStatus.BAD_REQUEST, _kept_unread(bearer, raw, fault)) from None
     taken = take(bearer.workspace_id, bearer.token_id, found)
@@ -98,23 +94,13 @@ class Taken:
     says: str
 
 
-def take(workspace_id: int, token_id: int | None, spans: Sequence[Read]) -> Taken:
-    """Keeps the spans of tools and applies them, each by itself.
+def take(workspace_id: int, token_id: int | None, spans: Iterable[Span | BadSpan]) -> Taken:
+    """Keeps spans of tools and applies them, each by itself.
 
-    Raises `Refused` for more than ``TOOL_SPANS_PER_REQUEST_MAX`` of them, and Django's
-    OperationalError where the database is lost: the same spans sent again find out.
+    Raises Django's OperationalError where the database is lost: the same spans sent again find out.
     """
-    of_tools = [span for span in spans if span is not None]
-    if len(of_tools) > TOOL_SPANS_PER_REQUEST_MAX:
-        says = (
-            f"The request has {len(of_tools)} spans of tools; the limit TOOL_SPANS_PER_REQUEST_MAX "
-            f"is {TOOL_SPANS_PER_REQUEST_MAX}. Nothing of it was kept; export fewer at a time."
-        )
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, says)
-    kept = ingest.keep(workspace_id, token_id, TRACES, map(_item, of_tools))
-    failed = _apply(kept)
-    logger.debug("%d spans of tools and %d others", len(of_tools), len(spans) - len(of_tools))
-    return _answer(kept, failed)
+    kept = ingest.keep(workspace_id, token_id, TRACES, map(_item, spans))
+    return _answer(kept, _apply(kept))
 
 
 def _item(span: Span | BadSpan) -> Item:

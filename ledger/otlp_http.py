@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 
 from ledger import otlp_json, otlp_protobuf
-from ledger.otlp_span import Read, Undecodable
+from ledger.otlp_span import BadSpan, Span, Undecodable
 
 JSON: Final = "application/json"
 PROTOBUF: Final = "application/x-protobuf"
@@ -25,6 +25,7 @@ GZIP: Final = "gzip"
 
 OTLP_BODY_BYTES_MAX: Final = 64 * 1024 * 1024
 """Longest body, as it comes and after it was unpacked."""
+TOOL_SPANS_PER_REQUEST_MAX: Final = 10_000
 MESSAGE_CHARACTERS_MAX: Final = 2000
 
 _GZIP_ONLY: Final = 16 + zlib.MAX_WBITS  # with gzip's own header and trailer
@@ -104,11 +105,25 @@ def too_large(what: str = "The body") -> Refused:
     )
 
 
-def spans(request: HttpRequest, raw: bytes) -> list[Read]:
-    """The spans of a body. Raises `Undecodable`, and `Refused` for one that unpacks to too much."""
+def spans_of_tools(request: HttpRequest, raw: bytes) -> list[Span | BadSpan]:
+    """The spans of tools that a body holds.
+
+    Raises `Undecodable`, and `Refused` (413): ``OTLP_BODY_BYTES_MAX``,
+    ``TOOL_SPANS_PER_REQUEST_MAX``.
+    """
     if _encoding(request) == GZIP:
         raw = unpacked(raw)
-    return otlp_json.spans(raw) if request.content_type == JSON else otlp_protobuf.spans(raw)
+    found: list[Span | BadSpan] = []
+    for span in (otlp_json if request.content_type == JSON else otlp_protobuf).spans(raw):
+        if span is not None:
+            found.append(span)
+        if len(found) > TOOL_SPANS_PER_REQUEST_MAX:
+            says = (
+                "The request has more spans of tools than the limit TOOL_SPANS_PER_REQUEST_MAX, "
+                f"{TOOL_SPANS_PER_REQUEST_MAX}. Nothing of it was kept; export fewer at a time."
+            )
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, says)
+    return found
 
 
 def unpacked(raw: bytes) -> bytes:

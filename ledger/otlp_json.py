@@ -12,18 +12,19 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from decimal import Decimal
 from typing import Any, Final
 
 from ledger.ingest_json import Digits, Members, Unreadable, members
 from ledger.otlp_span import (
+    TELLING,
     TIME_MAX,
-    BadSpan,
     Read,
     Span,
     Undecodable,
     attributes,
+    bad,
     double,
     ended,
     ids,
@@ -44,16 +45,13 @@ _DECODER: Final = json.JSONDecoder(
 )
 
 
-def spans(raw: bytes) -> list[Read]:
+def spans(raw: bytes) -> Iterator[Read]:
     """The spans of a body, in order. Raises `Undecodable`; a fault of one span costs only it."""
-    body = _body(raw)
-    return [
-        _read(span, worker)
-        for resource_spans in _objects(body, "resourceSpans")
-        for worker in [_worker(resource_spans)]
-        for scope_spans in _objects(resource_spans, "scopeSpans")
-        for span in _list(scope_spans, "spans")
-    ]
+    for resource_spans in _objects(_body(raw), "resourceSpans"):
+        worker = _worker(resource_spans)
+        for scope_spans in _objects(resource_spans, "scopeSpans"):
+            for span in _list(scope_spans, "spans"):
+                yield _read(span, worker)
 
 
 # The frame
@@ -110,20 +108,18 @@ def _read(value: Any, worker: str) -> Read:
     known = ("", "")
     try:
         found = _object(value, "the span")
-        said = _attributes(found)
-        name = _text(found, "name")
-        if not is_of_a_tool(said, name):
+        if not is_of_a_tool(_attributes(found, TELLING), _text(found, "name")):
             return None
         known = ids(_hex(found, "traceId"), _hex(found, "spanId"))
-        return _span(found, known, worker, said)
+        return _span(found, known, worker)
     except Unreadable as unreadable:
         fault = unreadable
     except RecursionError:
         fault = Unreadable("too_deep", "The span is nested too deep to be read.")
-    return BadSpan(raw=written(value), fault=fault, trace_id=known[0], span_id=known[1])
+    return bad(written(value), fault, known)
 
 
-def _span(found: dict[str, Any], known: tuple[str, str], worker: str, said: Members) -> Span:
+def _span(found: dict[str, Any], known: tuple[str, str], worker: str) -> Span:
     status = _object(found.get("status"), "status")
     return Span(
         trace_id=known[0],
@@ -134,7 +130,7 @@ def _span(found: dict[str, Any], known: tuple[str, str], worker: str, said: Memb
         end=ended(_time(found, "endTimeUnixNano")),
         status=_enum(status, "code"),
         message=_text(status, "message"),
-        attributes=said,
+        attributes=_attributes(found),
         events=tuple(map(_event, _array(found, "events"))),
         worker=worker,
     )
@@ -219,13 +215,16 @@ def _whole(value: Any, place: str) -> str:
 # Values of attributes
 
 
-def _attributes(found: dict[str, Any]) -> Members:
-    return attributes(_pair(one) for one in _array(found, "attributes"))
+def _attributes(found: dict[str, Any], only: Container[str] | None = None) -> Members:
+    return attributes(_pairs(_array(found, "attributes"), only))
 
 
-def _pair(value: Any) -> tuple[str, Any]:
-    pair = _object(value, "attributes")
-    return _text(pair, "key"), _any(pair.get("value"))
+def _pairs(array: list[Any], only: Container[str] | None = None) -> Iterator[tuple[str, Any]]:
+    for one in array:
+        pair = _object(one, "attributes")
+        name = _text(pair, "key")
+        if only is None or name in only:
+            yield name, _any(pair.get("value"))
 
 
 def _any(value: Any) -> Any:
@@ -262,8 +261,8 @@ def _values(inner: Any, name: str) -> list[Any]:
     return [_any(one) for one in _array(_object(inner, name), "values")]
 
 
-def _pairs(inner: Any, name: str) -> Members:
-    return attributes(_pair(one) for one in _array(_object(inner, name), "values"))
+def _kvlist(inner: Any, name: str) -> Members:
+    return attributes(_pairs(_array(_object(inner, name), "values")))
 
 
 def _bytes(inner: Any, name: str) -> str:
@@ -279,6 +278,6 @@ _KINDS: Final = {
     "intValue": _int,
     "doubleValue": _double,
     "arrayValue": _values,
-    "kvlistValue": _pairs,
+    "kvlistValue": _kvlist,
     "bytesValue": _bytes,
 }

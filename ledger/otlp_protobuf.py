@@ -9,7 +9,7 @@ message for one text that is no UTF-8, and exporters that cut long attributes do
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, empty_pb2, message_factory
@@ -22,11 +22,12 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 
 from ledger.ingest_json import Digits, Members, Unreadable
 from ledger.otlp_span import (
-    BadSpan,
+    TELLING,
     Read,
     Span,
     Undecodable,
     attributes,
+    bad,
     double,
     ended,
     ids,
@@ -84,15 +85,13 @@ _Resource: Final = _class_of(_POOL, "opentelemetry.proto.resource.v1.Resource")
 _Status: Final = _class_of(_status_pool(), "google.rpc.Status")
 
 
-def spans(raw: bytes) -> list[Read]:
+def spans(raw: bytes) -> Iterator[Read]:
     """The spans of a body, in order. Raises `Undecodable`; a fault of one span costs only it."""
-    return [
-        _read(span, worker)
-        for resource_spans in _fields(raw, _RESOURCE_SPANS)
-        for worker in [_worker(resource_spans)]
-        for scope_spans in _fields(resource_spans, _SCOPE_SPANS)
-        for span in _fields(scope_spans, _SPANS)
-    ]
+    for resource_spans in _fields(raw, _RESOURCE_SPANS):
+        worker = _worker(resource_spans)
+        for scope_spans in _fields(resource_spans, _SCOPE_SPANS):
+            for span in _fields(scope_spans, _SPANS):
+                yield _read(span, worker)
 
 
 def _fields(raw: bytes, number: int) -> Iterator[bytes]:
@@ -122,19 +121,18 @@ def _read(raw: bytes, worker: str) -> Read:
     known = ("", "")
     try:
         found = _Span.FromString(raw)
-        said = _attributes(found.attributes)
-        if not is_of_a_tool(said, _text(found.name)):
+        if not is_of_a_tool(_attributes(found.attributes, TELLING), _text(found.name)):
             return None
         known = ids(found.trace_id, found.span_id)
-        return _span(found, known, worker, said)
+        return _span(found, known, worker)
     except Unreadable as unreadable:
         fault = unreadable
     except DecodeError:
         fault = Unreadable("span_undecodable", "The span is not protobuf, or is nested too deep.")
-    return BadSpan(raw=raw, fault=fault, trace_id=known[0], span_id=known[1])
+    return bad(raw, fault, known)
 
 
-def _span(found: Any, known: tuple[str, str], worker: str, said: Members) -> Span:
+def _span(found: Any, known: tuple[str, str], worker: str) -> Span:
     return Span(
         trace_id=known[0],
         span_id=known[1],
@@ -144,7 +142,7 @@ def _span(found: Any, known: tuple[str, str], worker: str, said: Members) -> Spa
         end=ended(found.end_time_unix_nano),
         status=found.status.code,
         message=_text(found.status.message),
-        attributes=said,
+        attributes=_attributes(found.attributes),
         events=tuple(map(_event, found.events)),
         worker=worker,
     )
@@ -163,8 +161,9 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _attributes(pairs: Iterable[Any]) -> Members:
-    return attributes((_text(pair.key), _any(pair.value)) for pair in pairs)
+def _attributes(pairs: Iterable[Any], only: Container[str] | None = None) -> Members:
+    named = ((_text(pair.key), pair.value) for pair in pairs)
+    return attributes((n, _any(value)) for n, value in named if only is None or n in only)
 
 
 def _any(value: Any) -> Any:

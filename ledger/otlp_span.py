@@ -24,6 +24,8 @@ OPERATION: Final = "gen_ai.operation.name"
 EXECUTE_TOOL: Final = "execute_tool"
 TOOL_NAME: Final = "gen_ai.tool.name"
 # Until the middle of 2025 the conventions put no operation on these spans, only their name.
+TELLING: Final = frozenset({OPERATION, TOOL_NAME})
+"""The attributes that say of what a span is; of other spans nothing else is read."""
 _OLDER_NAMES: Final = re.compile(r"execute_tool\b|running tool\Z")
 
 TRACE_ID_BYTES: Final = 16
@@ -64,6 +66,12 @@ class BadSpan:
 
 Read = Span | BadSpan | None
 """None: a span of something else than a tool's execution."""
+
+
+def bad(raw: bytes, fault: Unreadable, known: tuple[str, str]) -> BadSpan:
+    # Its traceback would keep everything alive that was read so far.
+    fault = fault.with_traceback(None)
+    return BadSpan(raw=raw, fault=fault, trace_id=known[0], span_id=known[1])
 
 
 class Undecodable(ValueError):

@@ -369,11 +369,11 @@ def test_what_just_fits_is_unpacked(monkeypatch):
 def test_the_parts_of_a_json_body_are_limited(monkeypatch):
     monkeypatch.setattr(otlp_json, "PARTS_MAX", 100)
     with pytest.raises(Undecodable, match="PARTS_MAX, 100"):
-        otlp_json.spans(b"[" + b"0," * 100 + b"0]")
+        list(otlp_json.spans(b"[" + b"0," * 100 + b"0]"))
 
 
 def test_more_spans_of_tools_than_the_limit_are_refused_by_its_name(exporter, monkeypatch):
-    monkeypatch.setattr(otlp, "TOOL_SPANS_PER_REQUEST_MAX", 2)
+    monkeypatch.setattr(otlp_http, "TOOL_SPANS_PER_REQUEST_MAX", 2)
     answer = send(exporter, protobuf([of_a_tool(1), of_a_tool(2), of_a_tool(3)]))
     assert answer.status == 413
     assert "TOOL_SPANS_PER_REQUEST_MAX" in refused(answer, PROTOBUF)[1]
