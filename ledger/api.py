@@ -30,7 +30,7 @@ from effects.core.messages import (
     Unknown,
 )
 from effects.core.references import as_claim_id, not_found
-from effects.core.status import is_news
+from effects.core.status import is_news, status_answer
 from effects.core.vocabulary import Outcome, TokenScope
 from ledger import api_batch, api_ingest, api_recover, api_turns, append, claiming, queries
 from ledger.bearer import BearerToken, workspace_of
@@ -182,8 +182,8 @@ def _reported(
     request: HttpRequest, claim_id: str, outcome: Outcome, report: Settle
 ) -> HttpResponse:
     workspace_id, known_id = workspace_of(request), _id(claim_id)
-    append.report(workspace_id, known_id, outcome, report)
-    return _told(queries.claim(workspace_id, known_id))
+    shown, version = append.reported(workspace_id, known_id, outcome, report)
+    return _with_version(answer_response(status_answer(shown)), version)
 
 
 def _told(found: Claim) -> HttpResponse:

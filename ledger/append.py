@@ -12,11 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from psycopg.types.json import Jsonb
 
 from effects.core.claim_rows import reported_facts
 from effects.core.messages import Complete, HeartbeatAnswer, Settle
 from effects.core.problems import NotOffered, Stale
+from effects.core.status import Shown, read_shown
 from effects.core.vocabulary import ClaimState, Outcome, Role, SightingWord, Verdict
 from ledger.functions import call, call_for_claim
 
@@ -109,11 +111,20 @@ def report(workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle) 
 
     Raises `StaleFence` for an attempt that was never granted.
     """
+    shown, _ = reported(workspace_id, claim_id, outcome, settle)
+    return shown.state
+
+
+def reported(
+    workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle
+) -> tuple[Shown, int]:
+    """The same, answered with the claim as its agent may be told of it then, and its version."""
     complete = settle if isinstance(settle, Complete) else None
     said = reported_facts(settle)
-    (state,) = call_for_claim(
+    *row, version = call_for_claim(
         claim_id,
-        "SELECT ledger_report_v1(%s, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s)",
+        "SELECT (shown).*, version FROM ledger_reported_v1("
+        "%s, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s, %s)",
         (
             workspace_id,
             claim_id,
@@ -125,9 +136,10 @@ def report(workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle) 
             complete.result if complete else None,
             complete.result_stored and complete.result is not None if complete else None,
             Jsonb(said) if said else None,
+            settings.COUNTERFOIL_DESK_URL,
         ),
     )
-    return ClaimState(state)
+    return read_shown(row), version
 
 
 def sent(workspace_id: int, claim_id: UUID, fence: int) -> None:

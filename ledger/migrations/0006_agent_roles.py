@@ -12,6 +12,7 @@ FILES = (
     "agent_session_v1.sql",
     "agent_claim_v1.sql",
     "agent_report_v1.sql",
+    "reported_v1.sql",
     "agent_rights_v1.sql",
 )
 

@@ -1,4 +1,5 @@
--- One attempt's report. It settles its attempt; the claim's state is the fold.
+-- One attempt's report. It settles its attempt; the claim's state is the fold. Whoever reports for an
+-- agent calls ledger_reported_v1, which knows the common case.
 create function ledger_report_v1(
   p_workspace bigint, p_claim uuid, p_fence int, p_outcome ledger_event_word, p_object text,
   p_replayed boolean, p_marker boolean, p_result text, p_result_stored boolean, p_data jsonb
@@ -11,31 +12,6 @@ begin
   if p_outcome not in ('completed', 'not_sent', 'refused', 'refused_stored', 'unknown') then
     raise exception '% is no outcome of an attempt', p_outcome using errcode = 'check_violation';
   end if;
-  -- The common case whole: the first attempt completes in time and nothing else was recorded. The
-  -- update takes the row's lock and looks at the row and the clock again once it has it. The fold
-  -- gives the same, and the tests compare them.
-  if p_outcome = 'completed' and p_fence = 1 then
-    now := ledger_clock();
-    with told as (
-      update ledger_claim set state = 'completed', version = 2, open_truth = false,
-        completed_at = now, object = p_object, result_stored = p_result_stored,
-        result = case when octet_length(p_result) <= 2048 then p_result end
-      where id = p_claim and workspace_id = p_workspace and state = 'in_flight' and version = 1
-        and ledger_clock() < lease_until
-      returning id
-    )
-    insert into ledger_event (claim_id, seq, at, kind, word, fence, generation, object, replayed,
-      marker_sent, data)
-    select id, 2, now, 'reported', 'completed', 1, 1, p_object, p_replayed, p_marker, p_data
-    from told;
-    if found then
-      if octet_length(p_result) > 2048 then
-        perform ledger_store_result_v1(p_workspace, p_claim, 2, p_result);
-      end if;
-      return 'completed';
-    end if;
-  end if;
-
   l := ledger_lock_v1(p_workspace, p_claim);
   c := l.c;
   now := l.now;
