@@ -70,7 +70,7 @@ def request_of(event: Fields, name: str, ordinal: int) -> Asked:
         "arguments": to_text(event.take("args", object, None)),
         "ordinal": ordinal,
         # One event is one request: sent again it brings the same nonce.
-        "nonce": uuid5(NAMES, f"{workspace.pk}/{name}").hex,
+        "nonce": uuid5(NAMES, f"{workspace.pk}/{name!a}").hex,
     }
     sent = to_text({member: value for member, value in said.items() if value is not None})
     try:
@@ -99,8 +99,8 @@ def workspace_of(event: Fields) -> Workspace:
     """The workspace that stands for the event's tenant."""
     tenant = event.take("tenant", str, "t1")
     workspace, _ = Workspace.objects.get_or_create(
-        slug=f"case-{uuid5(NAMES, tenant).hex[:12]}",
-        defaults={"name": tenant[:100] or "-", "created_at": START},
+        slug=f"case-{uuid5(NAMES, ascii(tenant)).hex[:12]}",
+        defaults={"name": ascii(tenant)[:100], "created_at": START},
     )
     return workspace
 

@@ -114,7 +114,14 @@ class Came:
 
 
 NOT_JSON: Final = frozenset({"not_json", "nan_or_infinity", "body_unreadable"})
-"""Reasons for which an item is kept unread that the case files count as 400; the others as 422."""
+
+
+def _status(reason: str, says: str) -> str:
+    """The status that the case files mean by an item that was kept and not read. One item must not
+    cost its neighbours, so the answer itself is 200 with a word for each."""
+    if reason in NOT_JSON:
+        return "400"
+    return "413" if reason == "limit_exceeded" and "BYTES_MAX" in says else "422"
 
 
 @dataclass(slots=True)
@@ -186,7 +193,7 @@ class Doors:
         reason = item.get("reason") or ""
         word = "accepted"
         if item["state"] in {"unreadable", "conflict", "failed"}:
-            word = "400" if reason in NOT_JSON else "422"
+            word = _status(reason, item.get("says") or "")
         says = item.get("says") or ""
         if word == "accepted":
             says = self._unlike(item, result) or says
@@ -304,8 +311,10 @@ def _cooked(recipe: Fields) -> bytes:
     return parts["prefix"] + middle + parts["suffix"]
 
 
-_ALTERNATIVES: Final = re.compile(r"\baccepted\b|\b[1-5]\d\d\b|\b[45]xx\b")
-_WITHIN: Final = re.compile(r"within (\d+) s\b")
+_ALTERNATIVES: Final = re.compile(
+    r"\baccepted\b|\b[45]xx\b|\b[1-5]\d\d\b(?! (?:ms|s|levels?|digits|bytes|kB|items|characters)\b)"
+)
+_WITHIN: Final = re.compile(r"within (\d+) (m?s)\b")
 _MEMBER: Final = re.compile(r'duplicate member ("[^"]*")')
 
 _PHRASES: Final[dict[str, tuple[str, Callable[[Came], bool]]]] = {
@@ -335,8 +344,8 @@ def compare(where: str, wanted: Any, came: Came, found: Findings) -> None:
     )
     if named := _MEMBER.search(said):
         holds = holds and came.code == "duplicate_member" and named[1] in came.says
-    if seconds := _WITHIN.search(said):
-        holds = holds and came.seconds <= float(seconds[1])
+    if within := _WITHIN.search(said):
+        holds = holds and came.seconds <= int(within[1]) / (1000 if within[2] == "ms" else 1)
     found.check(where, said, str(came), holds=holds)
 
 
