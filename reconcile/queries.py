@@ -247,7 +247,8 @@ def _effects(claim: Claim, state: ClaimState) -> tuple[str, ...]:
 
 
 def _attempt(attempt: Attempt, events: Sequence[Event]) -> AttemptSeen:
-    status = (attempt.data or {}).get("http_status")
+    data = attempt.data or {}
+    status = data.get("http_status")
     return AttemptSeen(
         fence=attempt.fence,
         granted_at=attempt.granted_at,
@@ -257,6 +258,7 @@ def _attempt(attempt: Attempt, events: Sequence[Event]) -> AttemptSeen:
         decided=any(
             event.kind == EventKind.DECIDED and event.fence >= attempt.fence for event in events
         ),
+        watched="span" in data,
     )
 
 

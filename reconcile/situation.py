@@ -69,7 +69,7 @@ class Sibling:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptSeen:
     """One attempt as it is known: `outcome` None means that it never said how it ended. `decided`:
-    a decision in force has ended it since."""
+    a decision in force has ended it since. `watched`: a span says how it ended, and nobody else."""
 
     fence: int
     granted_at: datetime
@@ -77,6 +77,7 @@ class AttemptSeen:
     ended_at: datetime | None = None
     http_status: int | None = None
     decided: bool = False
+    watched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

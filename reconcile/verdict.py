@@ -35,6 +35,10 @@ TELL_IN_FLIGHT = (
     "This is being carried out at this moment. Please wait; you do not need to try again."
 )
 TELL_COMPLETED = "This went through once. You do not need to do anything."
+TELL_WATCHED = (
+    "This seems to have gone through, but nobody has checked it with the provider. Please do not "
+    "try again yourself."
+)
 TELL_UNDONE = (
     "This went through at first and failed afterwards. We are looking into it and will come back "
     "to you; please do not try again in the meantime."
@@ -118,6 +122,8 @@ def _unknown(situation: Situation) -> VerdictBox:
 def _completed(situation: Situation) -> VerdictBox:
     named = f" as {situation.object}" if situation.object else ""
     found = situation.found
+    told = [a for a in situation.attempts if a.outcome is Outcome.COMPLETED]
+    tell = TELL_COMPLETED
     if undone := _undone(situation):
         return VerdictBox(
             says=f"It happened{named}, and {situation.provider} says since that it did not last. "
@@ -130,7 +136,13 @@ def _completed(situation: Situation) -> VerdictBox:
     if found:
         says = f"It happened{named}: {situation.provider} shows it."
         rests, strength = _rests(found), found[0].strength
-    elif any(attempt.outcome is Outcome.COMPLETED for attempt in situation.attempts):
+    elif told and all(attempt.watched for attempt in told):
+        says = (
+            "It seems to have happened: the tool's code returned, as a span of it says. "
+            f"{situation.provider} was not asked."
+        )
+        rests, strength, tell = "a span of the tool", Strength.WEAK, TELL_WATCHED
+    elif told:
         says = f"It happened{named}: the worker reported the result."
         rests, strength = "the worker's own report", Strength.STRONG
     else:
@@ -142,7 +154,7 @@ def _completed(situation: Situation) -> VerdictBox:
         says=says,
         rests_on=rests,
         strength=strength,
-        tell=TELL_COMPLETED,
+        tell=tell,
         cites=_cites(found),
     )
 

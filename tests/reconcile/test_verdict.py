@@ -97,6 +97,24 @@ def attempt(outcome, fence=1, **more):
             id="happened, reported",
         ),
         pytest.param(
+            a_situation(state=S.COMPLETED, attempts=(attempt(Outcome.COMPLETED, watched=True),)),
+            "the tool's code returned, as a span of it says. Stripe was not asked.",
+            words.TELL_WATCHED,
+            id="happened, as far as a span can say",
+        ),
+        pytest.param(
+            a_situation(
+                state=S.COMPLETED,
+                attempts=(
+                    attempt(Outcome.COMPLETED, 2, watched=True),
+                    attempt(Outcome.COMPLETED),
+                ),
+            ),
+            "the worker reported the result",
+            words.TELL_COMPLETED,
+            id="happened, told by its worker as well",
+        ),
+        pytest.param(
             a_situation(state=S.COMPLETED, reason=Reason.TOLD_OTHERWISE, evidence=(FOUND,)),
             "had been told otherwise",
             words.TELL_COMPLETED,
