@@ -115,6 +115,11 @@ class EffectTool(BaseTool):
         self._before = before
         self._messages_key = messages_key
 
+    @property
+    def arguments_schema(self) -> dict[str, Any]:
+        """The JSON schema of what the model writes, for a model that LangChain does not call."""
+        return self._arguments.model_json_schema()
+
     @override
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None
