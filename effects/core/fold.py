@@ -97,11 +97,10 @@ class _Folding:
         if len(self.effects) > 1:
             accepted = self.effects <= self._accepted
             return ClaimState.COMPLETED if accepted else ClaimState.CONFLICTED
-        if self.effects:
+        if self._contradicted:
+            return ClaimState.CONFLICTED
+        if self.effects or self.last_word == Verdict.HAPPENED:
             return ClaimState.COMPLETED
-        if self.last_word == Verdict.HAPPENED:
-            contradicted = all(self._disproven_by_facts(f) for f in self.generation_of)
-            return ClaimState.CONFLICTED if contradicted else ClaimState.COMPLETED
         if self.last_word == Verdict.CLOSE:
             return ClaimState.CLOSED
         if self._released:
@@ -112,11 +111,23 @@ class _Folding:
             return ClaimState.NOT_EXECUTED
         return ClaimState.UNKNOWN
 
+    @property
+    def _contradicted(self) -> bool:
+        """It is said to have happened, no fact shows an effect, and every attempt is proven no. An
+        object that the decision names outweighs a look-up that found nothing, which may have looked
+        in the wrong place, but not what the attempts themselves report."""
+        if self.last is None or self.last_word != Verdict.HAPPENED:
+            return False
+        if self._named | self._unnamed | self._found:
+            return False
+        disproven = self._disproven_by_report if self.last.object else self._disproven_by_facts
+        return all(disproven(fence) for fence in self.generation_of)
+
     @cached_property
     def effects(self) -> frozenset[str]:
-        """Every effect that somebody saw: provider objects, and completions that named none."""
-        seen = {o for e in self.sightings if e.word in FOUND for o in e.objects}
-        seen |= {
+        """Every effect that somebody saw or decided: provider objects, and completions that named
+        none."""
+        seen = self._found | {
             e.object
             for e in self.decided
             if e.word == Verdict.HAPPENED and e.object and e.seq > self.reopened
@@ -126,6 +137,10 @@ class _Folding:
         if len(told) == 1 and self._unnamed and seen:
             return frozenset(seen)
         return frozenset(told | seen)
+
+    @property
+    def _found(self) -> set[str]:
+        return {o for e in self.sightings if e.word in FOUND for o in e.objects}
 
     @property
     def _completions(self) -> list[LoggedEvent]:
@@ -163,14 +178,16 @@ class _Folding:
             for o in e.objects
         }
 
-    def _disproven_by_facts(self, fence: int, *, conditional: bool = True) -> bool:
-        reported = any(
+    def _disproven_by_report(self, fence: int) -> bool:
+        return any(
             (e.fence == fence and e.word in PROVEN_NO)
             # A stored refusal is what every attempt with that key got or would get.
             or (e.word == Outcome.REFUSED_STORED and e.generation == self.generation_of[fence])
             for e in self.reports
         )
-        return reported or any(
+
+    def _disproven_by_facts(self, fence: int, *, conditional: bool = True) -> bool:
+        return self._disproven_by_report(fence) or any(
             e.word == SightingWord.ABSENT
             and e.fence >= fence
             and (not e.conditional or (conditional and e.seq > self.absence_lapsed))

@@ -21,6 +21,7 @@ declare
   absence_lapsed int;
   named text[];
   unnamed text[];
+  found text[];
   seen text[];
   accepted text[];
   burnt boolean;
@@ -29,6 +30,7 @@ declare
   firm boolean;
   proven boolean;
   disproven boolean;
+  denied boolean;
 begin
   -- An attempt from a ledger kept elsewhere has a key of its own, a negative generation here.
   select max(e.fence), greatest(max(e.generation), 1) into newest, newest_generation
@@ -59,15 +61,13 @@ begin
       array(select 'attempt ' || fence from attempt where not naming and not replay)
         || array(select 'generation ' || g.generation from generation g where replayed and not told)
     into named, unnamed;
-  select coalesce(array_agg(distinct o), '{}') into seen from (
+  select coalesce(array_agg(distinct o), '{}') into found from (
     select unnest(e.objects) as o from unnest(facts) e
-    where e.kind = 'sighting' and e.word in ('found', 'found_many') and e.seq > reopened
-    union all
-    select e.object from unnest(facts) e
-    where e.kind = 'decided' and e.word = 'happened' and e.object is not null and e.seq > reopened
-  ) s;
+    where e.kind = 'sighting' and e.word in ('found', 'found_many') and e.seq > reopened) s;
+  seen := found || array(select e.object from unnest(facts) e
+    where e.kind = 'decided' and e.word = 'happened' and e.object is not null and e.seq > reopened);
   if cardinality(named || unnamed) = 1 and cardinality(unnamed) = 1 and cardinality(seen) > 0 then
-    f.effects := seen;
+    f.effects := array(select distinct unnest(seen) order by 1);
   else
     f.effects := array(select distinct unnest(named || unnamed || seen) order by 1);
   end if;
@@ -79,8 +79,9 @@ begin
   select bool_and(p.reported or p.absent or p.decided),
       bool_and(p.reported or p.absent or p.absent_for_now or p.decided),
       bool_and(p.reported or p.absent or p.absent_for_now),
+      bool_and(p.reported),
       bool_or(not p.completed and not (p.reported or p.absent or p.decided))
-    into firm, proven, disproven, f.open_truth
+    into firm, proven, disproven, denied, f.open_truth
   from (
     select
       coalesce(bool_or(e.kind = 'reported' and e.word = 'completed' and e.fence = g.fence), false)
@@ -107,9 +108,10 @@ begin
   f.state := case
     when cardinality(f.effects) > 1 and f.effects <@ accepted then 'completed'
     when cardinality(f.effects) > 1 then 'conflicted'
-    when cardinality(f.effects) = 1 then 'completed'
-    when last.word = 'happened' and disproven then 'conflicted'
-    when last.word = 'happened' then 'completed'
+    -- An object that the decision names outweighs a look-up, not what the attempts report.
+    when last.word = 'happened' and cardinality(named || unnamed || found) = 0
+      and case when last.object is null then disproven else denied end then 'conflicted'
+    when cardinality(f.effects) = 1 or last.word = 'happened' then 'completed'
     when last.word = 'close' then 'closed'
     when released then 'released'
     when not ended then 'in_flight'

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+# The histories are other processes'; the mark makes their database where this file runs alone.
+pytestmark = pytest.mark.django_db(transaction=True)
+
 PROCESSES = 2
 HISTORIES = 2_000
 HISTORIES_SLOW = 20_000

@@ -186,6 +186,7 @@ NOT_SENT = Fact(fence=1, says=Outcome.NOT_SENT)
 REFUSED = Fact(fence=1, says=Outcome.REFUSED)
 REFUSED_STORED = Fact(fence=1, says=Outcome.REFUSED_STORED)
 UNSURE = Fact(fence=1, says=Outcome.UNKNOWN)
+ABSENT = Fact(fence=1, says=SEEN.ABSENT)
 SECOND_DONE = Fact(fence=2, says=Outcome.COMPLETED, named=("pi_1",))
 SECOND_NOT_SENT = Fact(fence=2, says=Outcome.NOT_SENT)
 SECOND_UNSURE = Fact(fence=2, says=Outcome.UNKNOWN)
@@ -214,6 +215,11 @@ SECOND_UNSURE = Fact(fence=2, says=Outcome.UNKNOWN)
         (said_to_have_happened, NOT_SENT, S.CONFLICTED),
         (said_to_be_pi_1, DONE, S.COMPLETED),
         (said_to_be_pi_1, OTHERWISE, S.CONFLICTED),
+        (said_to_be_pi_1, UNSURE, S.COMPLETED),
+        (said_to_be_pi_1, ABSENT, S.COMPLETED),
+        (said_to_have_happened, ABSENT, S.CONFLICTED),
+        # The object that a person named is their word; that nothing was sent is a report.
+        (said_to_be_pi_1, NOT_SENT, S.CONFLICTED),
         (said_not_to_have_happened, DONE, S.COMPLETED),
         (said_not_to_have_happened, NOT_SENT, S.NOT_EXECUTED),
         (said_not_to_have_happened, UNSURE, S.NOT_EXECUTED),
