@@ -21,7 +21,9 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from effects.client.effect_result import Effect
 from effects.client.integrations.loop import Api, Hearing, LoopResult, Stop
+from effects.client.integrations.refusals import did_nothing
 from effects.client.integrations.toolbox import AsyncToolbox, Definition, Ran, Toolbox, dispatched
 from effects.core.streams import Protocol, StreamRecord
 
@@ -84,15 +86,7 @@ class Messages(Hearing):
     @staticmethod
     @override
     def results(ran: Sequence[Ran]) -> list[Any]:
-        content = [
-            {
-                "type": "tool_result",
-                "tool_use_id": one.call.call_id,
-                "content": one.effect.text,
-            }
-            for one in ran
-            if one.effect is not None
-        ]
+        content = [_result(one.call.call_id, one.effect) for one in ran if one.effect is not None]
         return [{"role": "user", "content": content}] if content else []
 
     @override
@@ -100,6 +94,11 @@ class Messages(Hearing):
         """The SDK raises the error event of a stream as a status error of the status 200."""
         body = error.body if isinstance(error, anthropic.APIStatusError) else None
         return body if isinstance(body, dict) and self._stream is not None else None
+
+
+def _result(call_id: str | None, effect: Effect) -> dict[str, Any]:
+    told = {"type": "tool_result", "tool_use_id": call_id, "content": effect.text}
+    return told | {"is_error": True} if did_nothing(effect) else told
 
 
 messages: Final = Api(Messages)

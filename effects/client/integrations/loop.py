@@ -21,6 +21,7 @@ import httpx2
 from effects.client.asking import ToolCall
 from effects.client.clock import elapsed_clock_seconds
 from effects.client.integrations.toolbox import AsyncToolbox, Definition, Ran, Toolbox, Tools
+from effects.core.recovery_messages import RecoveryDecision
 from effects.core.streams import (
     ArgumentsState,
     Death,
@@ -59,6 +60,7 @@ class LoopResult:
     records: tuple[StreamRecord, ...] = ()
     ran: tuple[Ran, ...] = ()
     error: Exception | None = None
+    recovery: RecoveryDecision | None = None
 
     @property
     def death(self) -> Death:
@@ -227,7 +229,11 @@ class Loop:
         self._messages += hearing.results(ran)
         self._index += 1
 
-    def result(self) -> LoopResult:
+    def lost(self) -> tuple[StreamRecord, Exception | None] | None:
+        """The response that died, and what was raised."""
+        return (self._records[-1], self._error) if self._stop is Stop.DIED else None
+
+    def result(self, recovery: RecoveryDecision | None) -> LoopResult:
         assert self._stop is not None
         return LoopResult(
             stop=self._stop,
@@ -235,6 +241,7 @@ class Loop:
             records=tuple(self._records),
             ran=tuple(self._ran),
             error=self._error,
+            recovery=recovery,
         )
 
 
@@ -253,8 +260,9 @@ class Api:
         return self.hearing.turn_index(messages)
 
     def tool_results(self, ran: Sequence[Ran]) -> list[Any]:
-        """The messages with the results of the calls of a response that ended. None is marked as an
-        error: a model that reads "error" tries again, and each result says itself what is true."""
+        """The messages with the results of the calls of a response that ended. Where the API can
+        mark one as an error, only a call is marked that provably did nothing: a model that reads
+        "error" tries again."""
         return self.hearing.results(ran)
 
     def run_loop(
@@ -297,7 +305,8 @@ class Api:
                 turn = tools.ledger.turn(**loop.turn(hearing, record))
                 loop.answered(hearing, tools.run_calls(record, turn))
             tools.tell_records()
-        return loop.result()
+        lost = loop.lost()
+        return loop.result(None if lost is None else tools.ledger.recover(*lost))
 
     async def run_loop_async(
         self,
@@ -331,7 +340,8 @@ class Api:
                 turn = tools.ledger.turn(**loop.turn(hearing, record))
                 loop.answered(hearing, await tools.run_calls(record, turn))
             await tools.tell_records()
-        return loop.result()
+        lost = loop.lost()
+        return loop.result(None if lost is None else await tools.ledger.recover(*lost))
 
 
 def _whole(record: StreamRecord) -> bool:

@@ -1,6 +1,10 @@
 """A loop of the real Anthropic SDK against a model on loopback and a real ledger."""
 
 import asyncio
+import os
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,8 +25,10 @@ from tests.effects.client.integrations.till import (
     lose_the_answer,
     never_answer,
     open_till,
+    run_example,
     until_paid,
 )
+from tests.effects.faulty_server import answers, faulty
 from tests.support.awaiting import awaited
 from tests.support.model_server import (
     End,
@@ -33,6 +39,7 @@ from tests.support.model_server import (
     says,
     wants,
 )
+from tests.support.stack import ROOT
 
 ASKED: list[Any] = [{"role": "user", "content": "Pay what is owed."}]
 REQUEST: dict[str, Any] = {"model": "scripted-1", "max_tokens": 100}
@@ -117,6 +124,8 @@ def test_a_call_that_is_wrong_is_told_and_costs_the_others_nothing(till):
     assert [each["status"] for each in told] == ["refused", "refused", "completed", "failed"]
     assert "amount: Input should be a valid integer" in told[0]["detail"]
     assert "hunter2" not in str(told)
+    marked = [block.get("is_error") for block in model.requests[1].said[2]["content"]]
+    assert marked == [True, True, None, None]
     assert (till.paid, [claim.position for claim in till.claims()]) == ([1200], [2])
 
 
@@ -132,6 +141,8 @@ def test_a_response_that_is_cut_inside_the_arguments_runs_nothing(closed_till, e
         result = run(model, tools)
     assert (result.stop, result.death.advice) == (Stop.DIED, Advice.REISSUE)
     assert result.messages == ASKED
+    assert result.recovery
+    assert [step.advice for step in result.recovery.calls] == ["not_run"]
     assert (result.error is None) == (end is End.CLEAN)
 
 
@@ -294,3 +305,27 @@ def test_an_agent_that_is_stopped_gives_back_what_it_had_not_begun(till):
         run(model, tools)
     assert [claim.state for claim in till.claims()] == [ClaimState.UNKNOWN, ClaimState.NOT_EXECUTED]
     assert till.paid == [1200]
+
+
+# The documented example
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_processes_of_the_example_pay_once(till, capfd):
+    program = [sys.executable, str(ROOT / "docs" / "examples" / "anthropic_loop.py")]
+    with (
+        faulty(answers(200, b'{"id": "pi_1"}')) as provider,
+        model_server(by_turn(wants(PAY), PAID)) as model,
+    ):
+        env = till.example_env(model, provider.url)
+        inherited = {**os.environ, "PYTHONPATH": str(ROOT)}
+        other = subprocess.Popen([*program, CONVERSATION, "Pay."], env=inherited | env)
+        while not model.requests and other.poll() is None:
+            time.sleep(0.001)
+        run_example("anthropic_loop.py", env)
+        assert other.wait(timeout=60) == 0
+    said = capfd.readouterr().out
+    assert (said.count("send_payment "), said.count("It is paid.")) == (2, 2)
+    (sent,) = provider.requests
+    assert b"idempotency-key: " in sent.lower()
+    assert [claim.state for claim in till.claims()] == [ClaimState.COMPLETED]

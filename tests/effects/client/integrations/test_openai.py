@@ -28,8 +28,10 @@ from tests.effects.client.integrations.till import (
     lose_the_answer,
     never_answer,
     open_till,
+    run_example,
     until_paid,
 )
+from tests.effects.faulty_server import answers, faulty
 from tests.support.awaiting import awaited
 from tests.support.model_server import (
     End,
@@ -127,6 +129,8 @@ def test_a_response_that_is_cut_inside_the_arguments_runs_nothing(closed_till, a
         result = run(api, model, tools)
     assert (result.stop, result.death.advice) == (Stop.DIED, Advice.REISSUE)
     assert result.messages == ASKED
+    assert result.recovery
+    assert [step.advice for step in result.recovery.calls] == ["not_run"]
     assert (result.error is None) == (end is End.CLEAN)
 
 
@@ -290,3 +294,18 @@ def test_an_ended_call_that_is_no_json_is_told_and_one_without_an_id_is_answered
     ]
     (claim,) = till.claims()
     assert claim.position == 1
+
+
+# The documented example
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_example_pays_once_however_often_it_is_run(till, capfd):
+    with (
+        faulty(answers(200, b'{"id": "pi_1"}')) as provider,
+        model_server(by_turn(wants(PAY), PAID)) as model,
+    ):
+        for _ in range(2):
+            run_example("openai_loop.py", till.example_env(model, provider.url))
+    assert capfd.readouterr().out == "send_payment completed\nIt is paid.\n" * 2
+    assert len(provider.requests) == 1

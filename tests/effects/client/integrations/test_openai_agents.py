@@ -29,8 +29,10 @@ from tests.effects.client.integrations.till import (
     lose_the_answer,
     never_answer,
     open_till,
+    run_example,
     until_paid,
 )
+from tests.effects.faulty_server import answers, faulty
 from tests.support.awaiting import awaited
 from tests.support.model_server import ModelServer, by_turn, model_server, says, wants
 
@@ -247,3 +249,18 @@ def test_the_same_turn_in_two_workers_is_one_effect(till):
     with model_server(by_turn(wants(PAY, PAY_MORE), PAID)) as model:
         awaited(work())
     assert sorted(till.paid) == [7, 1200]
+
+
+# The documented example
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_example_pays_once_however_often_it_is_run(till, capfd):
+    with (
+        faulty(answers(200, b'{"id": "pi_1"}')) as provider,
+        model_server(by_turn(wants(PAY), PAID)) as model,
+    ):
+        for _ in range(2):
+            run_example("openai_agents_run.py", till.example_env(model, provider.url))
+    assert capfd.readouterr().out == "completed\nIt is paid.\n" * 2
+    assert len(provider.requests) == 1

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import runpy
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from unittest import mock
 
 from effects.client import AsyncCall, AsyncLedger, Call, Ledger, effect
 from effects.client.integrations.events import Events
@@ -19,6 +23,8 @@ from effects.models import Workspace
 from ledger import auth
 from ledger.models import Claim
 from tests.effects.client.scripted_ledger import QUICK
+from tests.support.model_server import ModelServer
+from tests.support.stack import ROOT
 
 CONVERSATION = "c-1"
 PAY = ("send_payment", {"amount": 1200})
@@ -107,6 +113,31 @@ class Till:
             (claim.turn_index, claim.position): data.get("retry_count")
             for claim, data in zip(asked, granted, strict=True)
         }
+
+    def example_env(self, model: ModelServer, provider_url: str) -> dict[str, str]:
+        """The environment of the documented examples, whichever SDK they use."""
+        return {
+            "COUNTERFOIL_URL": self.url,
+            "COUNTERFOIL_TOKEN": self.token,
+            "PROVIDER_URL": provider_url,
+            "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_API_KEY": "none",
+            "ANTHROPIC_MODEL": "scripted-1",
+            "OPENAI_BASE_URL": model.openai_url,
+            "OPENAI_API_KEY": "none",
+            "OPENAI_MODEL": "scripted-1",
+        }
+
+
+def run_example(name: str, env: dict[str, str]) -> None:
+    """Runs a documented example in this process, as a program: its SDK is loaded already."""
+    program = str(ROOT / "docs" / "examples" / name)
+    with (
+        mock.patch.dict(os.environ, env),
+        mock.patch("sys.argv", [program, CONVERSATION, "Pay."]),
+        ThreadPoolExecutor(1) as own,
+    ):
+        own.submit(runpy.run_path, program, run_name="__main__").result()
 
 
 def open_till(url: str) -> Till:
