@@ -59,9 +59,19 @@ request made), 413 to 415 and 431 (a gateway's word, sometimes given while the b
 423 to 425 (a lock, a dependency, a replayed early request: each may follow a first part).
 """
 
-SPEAKS_OF_EARLIER: Final = ("idempoten", "already", "exists", "duplicate", "taken", "conflict")
+SPEAKS_OF_EARLIER: Final = (
+    "idempoten",
+    "already",
+    "exists",
+    "duplicate",
+    "taken",
+    "conflict",
+    "conditional",
+    "precondition",
+)
 """Parts of error codes that refuse a request because of an earlier one. A gateway that repeats a
-POST passes on the answer to its second copy: "it exists already" then means that ours made it."""
+POST passes on the answer to its second copy: "it exists already" then means that ours made it, and
+a condition that no longer holds may have been met by it."""
 
 LEAVES_OPEN: Final = (
     "in_use",

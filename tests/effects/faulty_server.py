@@ -49,12 +49,14 @@ def reset(connection: socket.socket) -> None:
 class FaultyServer:
     """Accepts connections on a free loopback port and treats each as `behaviour` says.
 
-    `requests` holds every whole request that was read, so that a test can ask what was sent.
+    `requests` holds every whole request that was read, so that a test can ask what was sent; `read`
+    is set from the first one on.
     """
 
     def __init__(self, behaviour: Behaviour, *, tls: bool = False) -> None:
         self.behaviour = behaviour
         self.requests: list[bytes] = []
+        self.read = threading.Event()
         self.over = threading.Event()
         self.context: ssl.SSLContext | None = None
         if tls:
@@ -85,6 +87,11 @@ class FaultyServer:
             with contextlib.closing(connection):
                 self.behaviour(self, connection)
 
+    def note(self, request: bytes) -> None:
+        """Remembers a request that was read whole."""
+        self.requests.append(request)
+        self.read.set()
+
     def close(self) -> None:
         self.over.set()
         with contextlib.suppress(OSError):
@@ -106,21 +113,31 @@ def reset_at_once(_: FaultyServer, connection: socket.socket) -> None:
 
 
 def reset_after_reading(server: FaultyServer, connection: socket.socket) -> None:
-    server.requests.append(read_request(connection))
+    server.note(read_request(connection))
     reset(connection)
 
 
 def close_after_reading(server: FaultyServer, connection: socket.socket) -> None:
-    server.requests.append(read_request(connection))
+    server.note(read_request(connection))
+
+
+def close_at_once(_: FaultyServer, connection: socket.socket) -> None:
+    """Closes in the middle of whatever the client begins with."""
+    connection.recv(65536)
+
+
+def read_nothing(server: FaultyServer, connection: socket.socket) -> None:
+    """Never takes the request: the buffers between fill up and the client cannot write on."""
+    server.over.wait(PATIENCE_SECONDS)
 
 
 def stall(server: FaultyServer, connection: socket.socket) -> None:
-    server.requests.append(read_request(connection))
+    server.note(read_request(connection))
     server.over.wait(PATIENCE_SECONDS)
 
 
 def cut_the_body(server: FaultyServer, connection: socket.socket) -> None:
-    server.requests.append(read_request(connection))
+    server.note(read_request(connection))
     connection.sendall(
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n"
         b'{"id": "pi_1", '
@@ -132,8 +149,20 @@ def reset_in_the_body(server: FaultyServer, connection: socket.socket) -> None:
     reset(connection)
 
 
+def cut_the_chunks(server: FaultyServer, connection: socket.socket) -> None:
+    """A chunked body, or a stream of events, that ends without its last chunk."""
+    server.note(read_request(connection))
+    event = b'event: message_start\ndata: {"type": "message_start"}\n\n'
+    connection.sendall(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        + f"{len(event):x}\r\n".encode()
+        + event
+        + b"\r\n"
+    )
+
+
 def talk_nonsense(server: FaultyServer, connection: socket.socket) -> None:
-    server.requests.append(read_request(connection))
+    server.note(read_request(connection))
     connection.sendall(b"SMTP ready when you are\r\n")
 
 
@@ -146,7 +175,7 @@ def answers(status: int, body: bytes = b"{}", **headers: str) -> Behaviour:
     """A behaviour: read one request, answer it, close."""
 
     def answer(server: FaultyServer, connection: socket.socket) -> None:
-        server.requests.append(read_request(connection))
+        server.note(read_request(connection))
         lines = [f"HTTP/1.1 {status} Said So", f"content-length: {len(body)}", "connection: close"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
@@ -163,6 +192,18 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
         behaviour(server, connection)
 
     return next_one
+
+
+def closing_the_port(behaviour: Behaviour) -> Behaviour:
+    """The same, after which nobody listens at the port."""
+
+    def last(server: FaultyServer, connection: socket.socket) -> None:
+        # Closing alone would leave the socket listening as long as somebody waits in accept.
+        server.listener.shutdown(socket.SHUT_RDWR)
+        server.listener.close()
+        behaviour(server, connection)
+
+    return last
 
 
 @contextlib.contextmanager

@@ -72,10 +72,12 @@ def _of_stripe(error: Any) -> Answer | None:
     status = _status(getattr(error, "http_status", None))
     if status is None:
         return None
+    # The SDK leaves `code` empty on some of its classes; a lock that timed out is a RateLimitError.
     detail = getattr(error, "error", None)
+    code = getattr(detail, "code", None) or error.code
     return Answer(
         status=status,
-        code=_error_code(getattr(detail, "type", None), error.code),
+        code=_error_code(getattr(detail, "type", None), code),
         headers=_lowered(error.headers),
         begun=1 if _stripe_sends_once(error) else None,
         contract=Contract.STRIPE_V1,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from effects.core.failures.row import Client, Row, answered, by_cause, silent, unsent
+from effects.core.failures.row import Client, Row, answered, by_cause, by_stage, silent, unsent
 
 __all__ = ["HTTP_CLIENTS"]
 
@@ -31,6 +31,7 @@ def _httpx(package: str, core: str) -> tuple[Row, ...]:
         silent(f"{package}.ReadError", "the connection broke while the answer was awaited"),
         silent(f"{package}.RemoteProtocolError", "the answer was cut, missing or no HTTP"),
         silent(f"{package}.LocalProtocolError", "the request was malformed, perhaps half sent"),
+        silent("h11.LocalProtocolError", "the body is not as long as its header said"),
         silent(f"{package}.DecodingError", "the body of the answer cannot be unpacked"),
         silent(f"{package}.TooManyRedirects", "an earlier request was answered with a redirect"),
         answered(f"{package}.HTTPStatusError", "`raise_for_status` on an error status"),
@@ -65,6 +66,7 @@ _URLLIB3: Final = (
     unsent("urllib3.NameResolutionError", "the name did not resolve"),
     unsent("urllib3.ConnectTimeoutError", "the connection was not ready in time"),
     unsent("urllib3.EmptyPoolError", "no connection of a blocking pool became free in time"),
+    by_stage("_queue.Empty", "the same, as the queue of the pool says it"),
     unsent("urllib3.ClosedPoolError", "the pool had been closed"),
     unsent("urllib3.LocationParseError", "the address cannot be read"),
     by_cause("urllib3.MaxRetryError", "the last try failed, for the reason that it carries"),

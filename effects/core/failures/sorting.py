@@ -176,9 +176,9 @@ def _answered(case: _Case) -> tuple[BaseException, Answer] | None:
 
 def _by_answer(case: _Case, answered: BaseException, answer: Answer) -> Failure:
     by = case.rules.contract or answer.contract
-    replayed = by is Contract.STRIPE_V1 and answer.headers.get("idempotent-replayed") == "true"
+    replayed = _replayed(by, answer)
     first = answer.begun == 1 and case.sends.doubt is None and _alone(case, answered)
-    meaning = _meaning(by, answer, first_send=first, replayed=replayed)
+    meaning = _meaning(by, answer, first_send=first, replayed=replayed is True)
     counts = [count for count in (answer.begun, case.sends.begun) if count is not None]
     return replace(
         _failure(case.error, meaning.outcome, meaning.why),
@@ -189,6 +189,13 @@ def _by_answer(case: _Case, answered: BaseException, answer: Answer) -> Failure:
         retry_after_seconds=answer.retry_after_seconds,
         sends_seen=max(counts, default=None),
     )
+
+
+def _replayed(by: Contract, answer: Answer) -> bool | None:
+    """Whether the answer is the stored one of an earlier request; None where it cannot say."""
+    if by is not Contract.STRIPE_V1 or not answer.headers:
+        return None
+    return answer.headers.get("idempotent-replayed") == "true"
 
 
 def _alone(case: _Case, answered: BaseException) -> bool:
