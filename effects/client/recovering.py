@@ -218,7 +218,11 @@ def _facts(
         changes |= {"tool": _name(announced.name), "arguments": announced.state}
     if told is not None:
         changes |= _what_became(told)
-    return facts.model_copy(update={name: it for name, it in changes.items() if it is not None})
+    changes = {name: it for name, it in changes.items() if it is not None}
+    if isinstance(told, Effect):
+        # The ledger grants the attempts of its claims; nothing here may go around it.
+        changes |= {"keyed": None, "contract": None}
+    return facts.model_copy(update=changes)
 
 
 def _what_became(told: Told) -> dict[str, Any]:

@@ -34,8 +34,10 @@ ENDPOINTS: Final[Mapping[Protocol, EndpointContract]] = {
 """What the model endpoints document, to be changed with `model_copy` where yours documents more."""
 
 _SAFE_BESIDE_THE_FIRST: Final = frozenset({Concurrent.REFUSED, Concurrent.JOINED})
-_OVER: Final = frozenset({Terminal.SUCCESS, Terminal.INCOMPLETE})
-"""Ends after which a replay would say nothing else; after the second nothing is left to read."""
+_NOTHING_TO_REPLAY: Final = frozenset({Terminal.SUCCESS, Terminal.INCOMPLETE})
+"""Ends after which a replay would say nothing else."""
+_NOTHING_TO_READ: Final = frozenset({Terminal.INCOMPLETE, Terminal.ERROR_EVENT})
+"""Ends that were read already and say it all; a success that was not kept may be read again."""
 
 
 def resume_bar(
@@ -50,7 +52,7 @@ def resume_bar(
         return Bar.NOT_BACKGROUND
     if contract.only_stored and not record.stored:
         return Bar.NOT_STORED
-    if record.terminal is Terminal.INCOMPLETE:
+    if record.terminal in _NOTHING_TO_READ:
         return Bar.ENDED
     return _resume_time_bar(record, failure, contract, now)
 
@@ -71,7 +73,7 @@ def generation_replay_bar(
     record: RecoveryRecord, contract: ReplayContract | None, now: datetime
 ) -> Bar | None:
     """Why the model's request may not be submitted again under its key."""
-    if record.terminal in _OVER:
+    if record.terminal in _NOTHING_TO_REPLAY:
         return Bar.ENDED
     if not record.sends.left:
         return Bar.SENDS_SPENT

@@ -210,7 +210,8 @@ class KeyedSend(Message):
 
 class CallFacts(Message):
     """What is known of one tool call. `outcome` is what is known of its effect; None: nobody said.
-    `contract` and `keyed` are those of the tool's own provider, not the model's."""
+    `contract` and `keyed` are those of the tool's own provider, not the model's; neither is said of
+    a call whose claim a ledger holds, because only the ledger grants its attempts."""
 
     position: Position
     tool: Name | None = None

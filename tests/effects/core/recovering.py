@@ -26,6 +26,13 @@ A_DAY = ReplayContract(window_seconds=86_400, concurrent=Concurrent.REFUSED)
 READABLE = EndpointContract(resume=ResumeContract(kept_seconds=600))
 KEYED = EndpointContract(replay=A_DAY)
 REFRESHES = EndpointContract(supports_refresh=True)
+EVERYTHING = EndpointContract(resume=READABLE.resume, replay=A_DAY, supports_refresh=True)
+
+SENT = RecoveryRecord()
+CUT_TEXT = RecoveryRecord(terminal=Terminal.CUT, received=Received.PARTIAL)
+ENDED_WELL = RecoveryRecord(
+    terminal=Terminal.SUCCESS, received=Received.PARTIAL, result_recorded=True
+)
 
 UNSENT = RequestFailure(outcome=Outcome.NOT_SENT)
 LOST = RequestFailure()

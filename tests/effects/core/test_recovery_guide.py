@@ -7,20 +7,22 @@ import pytest
 from effects.core.recovery import ENDPOINTS
 from effects.core.recovery_messages import (
     EndpointContract,
-    Received,
     RecoveryRecord,
     RequestFailure,
 )
 from effects.core.recovery_words import MECHANISMS, OBSERVATIONS
 from effects.core.streams import Protocol
-from effects.core.vocabulary import Outcome, Terminal
+from effects.core.vocabulary import Outcome
 from tests.effects.core.recovering import (
     A_DAY,
+    CUT_TEXT,
+    ENDED_WELL,
     KEYED,
     LIMITED,
     LOST,
     READABLE,
     REFRESHES,
+    SENT,
     UNAUTHORISED,
     UNSENT,
     a_key,
@@ -51,10 +53,6 @@ def test_the_mechanisms_and_the_observations_are_those_of_the_code():
     ]
 
 
-ENDED_WELL = RecoveryRecord(
-    terminal=Terminal.SUCCESS, received=Received.PARTIAL, result_recorded=True
-)
-SENT = RecoveryRecord()
 REFUSED = RequestFailure(outcome=Outcome.REFUSED, http_status=400)
 EXAMPLES = (
     (ENDED_WELL, LOST, None),
@@ -69,7 +67,7 @@ EXAMPLES = (
     (SENT, REFUSED, None),
     (background(), LOST, READABLE),
     (RecoveryRecord(keyed=a_key()), LOST, KEYED),
-    (RecoveryRecord(terminal=Terminal.CUT, received=Received.PARTIAL), LOST, None),
+    (CUT_TEXT, LOST, None),
     (SENT, LOST, EndpointContract()),
 )
 """An example of each row of the decision table, in its order."""

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from effects.core.recovery import observations
@@ -85,6 +85,45 @@ records = st.builds(
     refresh_failed=st.none() | st.sampled_from(RefreshFailure),
     cancelled=st.sampled_from([False, False, True]),
 )
+# Random turns seldom meet all that a read, a replay or a dispatch needs; these are close to it.
+good_keys = st.builds(
+    KeyedSend,
+    key=st.just("op-1"),
+    sent_digest=st.just("d1"),
+    digest=st.just("d1"),
+    first_sent_at=st.sampled_from([NOW - timedelta(hours=hours) for hours in (0, 1, 25)]),
+)
+near_budgets = st.builds(Budget, made=st.integers(0, 2), limit=st.integers(1, 3))
+good_contract = ReplayContract(window_seconds=86_400, concurrent=Concurrent.REFUSED)
+near_calls = st.builds(
+    CallFacts,
+    position=few,
+    tool=st.just("pay"),
+    arguments=st.just(ArgumentsState.COMPLETE),
+    dispatched=st.sampled_from(Dispatched),
+    outcome=st.sampled_from([Outcome.UNKNOWN, Outcome.UNKNOWN, Outcome.NOT_SENT, None]),
+    keyed=good_keys,
+    contract=st.just(good_contract),
+    sends=near_budgets,
+)
+near_records = st.builds(
+    RecoveryRecord,
+    terminal=st.sampled_from([None, *Terminal]),
+    result_recorded=flag,
+    received=st.sampled_from(Received),
+    last_event_at=instants,
+    operation_id=st.sampled_from([None, "resp_1"]),
+    background=st.sampled_from([True, True, False]),
+    stored=st.sampled_from([True, True, False]),
+    cursor=few,
+    keyed=good_keys,
+    calls=st.lists(near_calls, max_size=1).map(tuple),
+    sends=near_budgets,
+    resumes=near_budgets,
+    refreshes_made=few,
+)
+records = near_records | records
+
 failures = st.builds(
     RequestFailure,
     outcome=st.sampled_from(
@@ -99,7 +138,7 @@ contracts = st.builds(
     EndpointContract,
     resume=st.none()
     | st.builds(ResumeContract, kept_seconds=st.just(600), only_background=flag, only_stored=flag),
-    replay=st.none() | replays,
+    replay=st.none() | replays | st.just(good_contract),
     supports_refresh=flag,
 )
 
@@ -113,6 +152,7 @@ def test_every_turn_gets_a_decision_that_rests_on_something_seen(record, failure
     assert set(decision.observations) <= seen
     assert len(decision.calls) == len(record.calls)
     assert decided(record, failure, contract) == decision
+    event(f"{decision.step} by {decision.mechanism}")  # shown with --hypothesis-show-statistics
 
 
 @unhurried
