@@ -45,7 +45,7 @@ def refund_tool(ledger: Ledger) -> EffectTool:
 
 def response_to(said: list[Any], offered: list[Any]) -> AIMessage:
     """One response of the model, with those of its calls that were received whole."""
-    reader, text = StreamReader(Protocol.ANTHROPIC), ""
+    reader, text = StreamReader(Protocol.ANTHROPIC, from_events=True), ""
     stream = anthropic.Anthropic().messages.create(
         model=os.environ["ANTHROPIC_MODEL"],
         max_tokens=1024,

@@ -25,6 +25,7 @@ from effects.client.integrations.schema import arguments_model, description_of, 
 from effects.client.results import arguments_text
 from effects.core.failures import NotSent
 from effects.core.problems import ArgumentsRefused
+from effects.core.vocabulary import EffectClass
 
 try:
     from langchain_core.messages import ToolMessage
@@ -167,11 +168,15 @@ class EffectTool(BaseTool):
         try:
             if self._before is not None:
                 self._before(Pending(tool=self.name, arguments=text))
+        except ArgumentsRefused as problem:
+            return refused(problem.detail)
         except NotSent as error:
             return refused(str(error), NOT_APPROVED)
         return text
 
     def _at(self, runtime: Any, call_id: str | None, config: RunnableConfig) -> ToolCall:
+        if self._tool.effect_class is EffectClass.READ:
+            return ToolCall()  # Nothing is claimed.
         info = getattr(runtime, "execution_info", None)
         return self._place(
             Seen(

@@ -15,6 +15,7 @@ from effects.client.asking import ToolCall
 from effects.client.results import arguments_text
 from effects.client.turn import TurnPlaces
 from effects.core.canonical import canonical_text, parse_arguments
+from effects.core.exact_json import Refused
 from effects.core.failures import NotSent
 from effects.core.identity import ARGUMENTS_DIGEST_BYTES, call_id_is_strong, digest
 from effects.core.problems import ArgumentsRefused, NoIdentity
@@ -151,8 +152,12 @@ class Pending:
 
     @property
     def digest(self) -> str:
-        """What an approval is bound to: the tool and the canonical form of its arguments."""
-        text = canonical_text(parse_arguments(self.arguments))
+        """What an approval is bound to: the tool and the canonical form of its arguments. Raises
+        `ArgumentsRefused` for arguments that cannot be compared."""
+        try:
+            text = canonical_text(parse_arguments(self.arguments))
+        except Refused as refused:
+            raise ArgumentsRefused(str(refused), refusal=refused.code, at=refused.at) from refused
         return digest("arguments", self.tool, text, size=ARGUMENTS_DIGEST_BYTES).hex()
 
 
@@ -163,7 +168,9 @@ def ask_a_person(pending: Pending) -> None:
     The graph is interrupted with `tool`, `arguments` and `digest`. Resume it with the same `digest`
     and `approved` true or false, and a `reason` if there is one. LangGraph gives resume values out
     by position; an answer with another digest was meant for other arguments, so it is asked again,
-    with `answered` showing what was decided on. Raises `NotSent` if the person said no.
+    with `answered` showing what was decided on. Where a response makes several calls, run the graph
+    with `max_concurrency` 1, so that each meets its own answer. Raises `NotSent` if the person said
+    no.
     """
     asked = {"tool": pending.tool, "arguments": pending.arguments, "digest": pending.digest}
     said = interrupt(asked)

@@ -282,6 +282,17 @@ def test_a_call_that_is_turned_away_beforehand_is_not_claimed(
     assert (told(message), message.status, granting.said) == ("refused", "error", [])
 
 
+def test_a_tool_that_reads_needs_no_thread(granting: ScriptedLedger, ledger: Ledger) -> None:
+    @effect(ledger, effect_class="read")
+    def find_order(*, number: int) -> dict[str, int]:
+        """Find an order."""
+        return {"number": number}
+
+    words = json.loads(as_langchain(find_order).invoke({"number": 7}))
+    assert (words["status"], words["result"]) == ("completed", {"number": 7})
+    assert granting.said == []
+
+
 # In an event loop
 
 

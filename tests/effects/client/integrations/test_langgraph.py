@@ -26,7 +26,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, RetryPolicy, interrupt
 
-from effects.client import Call, Ledger, NoIdentity, Tool, effect
+from effects.client import ArgumentsRefused, Call, Ledger, NoIdentity, Tool, effect
 from effects.client.integrations.events import Events
 from effects.client.integrations.langchain import as_langchain
 from effects.client.integrations.langchain_callbacks import LedgerCallbacks
@@ -330,12 +330,30 @@ def test_an_approval_of_other_arguments_runs_nothing_and_is_asked_again(agent: A
     assert agent.runs == ["pi_2"]
 
 
+@live
+def test_calls_of_one_response_are_approved_one_by_one(agent: Agent) -> None:
+    desk, config = Desk(agent), {**agent.config, "max_concurrency": 1}
+    calls = [{**CALL, "id": f"{CALL['id']}{n}", "args": {"payment": f"pi_{n}"}} for n in range(3)]
+    end = desk.graph.invoke({"messages": [AIMessage("", tool_calls=calls)]}, config)
+    answered: list[str] = []
+    while "__interrupt__" in end:
+        asked = desk.asked(end)
+        answered.append(json.loads(asked["arguments"])["payment"])
+        yes = {"digest": asked["digest"], "approved": answered[-1] != "pi_1"}
+        end = desk.graph.invoke(Command(resume=yes), config)
+    assert answered == ["pi_0", "pi_1", "pi_2"]
+    assert [one["status"] for one in told(end)] == ["completed", "refused", "completed"]
+    assert agent.runs == ["pi_0", "pi_2"]
+
+
 def test_an_approval_is_bound_to_the_tool_and_to_what_its_arguments_amount_to() -> None:
     pending = Pending(tool="refund", arguments='{"amount": 10, "to": "ada"}')
     same = replace(pending, arguments='{"to":"ada","amount":10.0}')
     assert pending.digest == same.digest
     assert pending.digest != replace(pending, tool="transfer").digest
     assert pending.digest != replace(pending, arguments='{"amount": 50, "to": "ada"}').digest
+    with pytest.raises(ArgumentsRefused):
+        _ = replace(pending, arguments='{"amount": 1, "amount": 2}').digest
 
 
 # A second process
