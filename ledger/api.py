@@ -33,7 +33,7 @@ from effects.core.references import as_claim_id, not_found
 from effects.core.status import is_news, status_answer
 from effects.core.vocabulary import Outcome, TokenScope
 from ledger import api_batch, api_ingest, api_recover, api_turns, append, claiming, queries
-from ledger.bearer import BearerToken, workspace_of
+from ledger.bearer import BearerToken, bearer_of, workspace_of
 from ledger.openapi import ANSWERS, CLAIM_ANSWERS, reads
 from ledger.reading import read_claim, read_report
 from ledger.refusals import (
@@ -52,6 +52,8 @@ RETRY_AFTER_BUSY_SECONDS: Final = 5
 
 
 MAY_CLAIM: Final = BearerToken(TokenScope.CLAIM)
+# For what is one statement, which asks about the token too.
+MAY_CLAIM_AT_ONCE: Final = BearerToken(TokenScope.CLAIM, by_statement=True)
 # Whoever may make a claim may also ask what became of it.
 MAY_READ: Final = BearerToken(TokenScope.READ, TokenScope.CLAIM)
 
@@ -72,14 +74,18 @@ def _on_bad_parameters(
     )
 
 
-@api.post("claims", auth=MAY_CLAIM, openapi_extra=reads(ClaimRequest), response=CLAIM_ANSWERS)
+@api.post(
+    "claims", auth=MAY_CLAIM_AT_ONCE, openapi_extra=reads(ClaimRequest), response=CLAIM_ANSWERS
+)
 def claim(request: HttpRequest) -> HttpResponse:
     """Ask for the right to run one tool call, before it runs.
 
     `granted` and `granted_again` permit one send, within `send_within_seconds`, with the `key` and
     the `marker` of the answer. Every other code permits none.
     """
-    return answered(claiming.claim(workspace_of(request), read_claim(request)))
+    bearer = bearer_of(request)
+    asked = read_claim(request)
+    return answered(claiming.claim(bearer.workspace_id, asked, token=bearer.unasked))
 
 
 @api.get("claims", auth=MAY_READ, response=ANSWERS)
@@ -111,14 +117,19 @@ def heartbeat(request: HttpRequest, claim_id: str) -> HttpResponse:
 
 
 @api.post(
-    "claims/{claim_id}/complete", auth=MAY_CLAIM, openapi_extra=reads(Complete), response=ANSWERS
+    "claims/{claim_id}/complete",
+    auth=MAY_CLAIM_AT_ONCE,
+    openapi_extra=reads(Complete),
+    response=ANSWERS,
 )
 def complete(request: HttpRequest, claim_id: str) -> HttpResponse:
     """The effect happened. A late report is kept too: nothing that a provider did is forgotten."""
     return _reported(request, claim_id, Outcome.COMPLETED, read_report(request, Complete))
 
 
-@api.post("claims/{claim_id}/fail", auth=MAY_CLAIM, openapi_extra=reads(Fail), response=ANSWERS)
+@api.post(
+    "claims/{claim_id}/fail", auth=MAY_CLAIM_AT_ONCE, openapi_extra=reads(Fail), response=ANSWERS
+)
 def fail(request: HttpRequest, claim_id: str) -> HttpResponse:
     """The effect provably did not happen in this attempt. Without a proof, report `unknown`."""
     report = read_report(request, Fail)
@@ -126,7 +137,10 @@ def fail(request: HttpRequest, claim_id: str) -> HttpResponse:
 
 
 @api.post(
-    "claims/{claim_id}/unknown", auth=MAY_CLAIM, openapi_extra=reads(Unknown), response=ANSWERS
+    "claims/{claim_id}/unknown",
+    auth=MAY_CLAIM_AT_ONCE,
+    openapi_extra=reads(Unknown),
+    response=ANSWERS,
 )
 def unknown(request: HttpRequest, claim_id: str) -> HttpResponse:
     """Nobody can say what became of this attempt. The ledger finds out; nothing is retried."""
@@ -181,8 +195,10 @@ def _is_news(told: ClaimAnswer, first: ClaimAnswer, version: int, seen: int | No
 def _reported(
     request: HttpRequest, claim_id: str, outcome: Outcome, report: Settle
 ) -> HttpResponse:
-    workspace_id, known_id = workspace_of(request), _id(claim_id)
-    shown, version = append.reported(workspace_id, known_id, outcome, report)
+    bearer = bearer_of(request)
+    shown, version = append.reported(
+        bearer.workspace_id, _id(claim_id), outcome, report, token=bearer.unasked
+    )
     return _with_version(answer_response(status_answer(shown)), version)
 
 

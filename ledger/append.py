@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from django.conf import settings
@@ -115,29 +115,50 @@ def report(workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle) 
     return shown.state
 
 
+REPORT: LiteralString = """
+SELECT (shown).*, version FROM ledger_reported_v1(
+  %s, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s, %s)
+"""
+REPORT_IF_OPEN: LiteralString = """
+SELECT (r.shown).*, r.version FROM ledger_apitoken t CROSS JOIN LATERAL ledger_reported_v1(
+  t.workspace_id, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s, %s) r
+WHERE t.hash = %s AND t.revoked_at IS NULL
+"""
+"""The same if the token is open; the report depends on the token's row."""
+
+
 def reported(
-    workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle
+    workspace_id: int,
+    claim_id: UUID,
+    outcome: Outcome,
+    settle: Settle,
+    *,
+    token: bytes | None = None,
 ) -> tuple[Shown, int]:
-    """The same, answered with the claim as its agent may be told of it then, and its version."""
+    """The same, answered with the claim as its agent may be told of it then, and its version.
+
+    `token` is the hash of one of the workspace's tokens about which nobody has asked yet; raises
+    `TokenRefused` where it is not open.
+    """
     complete = settle if isinstance(settle, Complete) else None
     said = reported_facts(settle)
-    *row, version = call_for_claim(
+    values = (
+        workspace_id,
         claim_id,
-        "SELECT (shown).*, version FROM ledger_reported_v1("
-        "%s, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s, %s)",
-        (
-            workspace_id,
-            claim_id,
-            settle.fence,
-            str(outcome),
-            settle.provider_object,
-            settle.replayed,
-            settle.marker_sent,
-            complete.result if complete else None,
-            complete.result_stored and complete.result is not None if complete else None,
-            Jsonb(said) if said else None,
-            settings.COUNTERFOIL_DESK_URL,
-        ),
+        settle.fence,
+        str(outcome),
+        settle.provider_object,
+        settle.replayed,
+        settle.marker_sent,
+        complete.result if complete else None,
+        complete.result_stored and complete.result is not None if complete else None,
+        Jsonb(said) if said else None,
+        settings.COUNTERFOIL_DESK_URL,
+    )
+    *row, version = (
+        call_for_claim(claim_id, REPORT, values)
+        if token is None
+        else call_for_claim(claim_id, REPORT_IF_OPEN, (*values[1:], token))
     )
     return read_shown(row), version
 

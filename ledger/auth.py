@@ -11,8 +11,10 @@ import hashlib
 import hmac
 import re
 import secrets
+import select
+import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
@@ -38,6 +40,8 @@ _FIND_OPEN: LiteralString = """
 SELECT hash, id, name, workspace_id, scopes, last_used_at, ledger_clock()
   FROM ledger_apitoken WHERE hash = %s AND revoked_at IS NULL
 """
+TOKENS_REMEMBERED_MAX: Final = 4096
+
 _TOKEN = re.compile(rf"cf_([0-9a-f]{{{PREFIX_CHARACTERS}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
 
 
@@ -62,6 +66,9 @@ class Bearer:
     name: str
     workspace_id: int
     scopes: frozenset[TokenScope]
+    unasked: bytes | None = None
+    """The token's hash, where nobody has asked yet whether it is still open: the request's one
+    statement does, and does nothing if it is not."""
 
 
 def issue(
@@ -109,6 +116,47 @@ def bearer(plain: str, *scopes: TokenScope) -> Bearer:
         raise ScopeMissing(presented, scopes)
     _note_use(token_id, last_used_at=last_used_at, now=now)
     return presented
+
+
+def presented(plain: str, *scopes: TokenScope) -> Bearer:
+    """As `bearer`, for a request that is one statement, which asks about the token itself.
+
+    A token that this process has seen within `USE_IS_NOTED_EVERY` costs no question of its own
+    then. Which workspace it opens, and for what, never changes; whether it is open does.
+    """
+    if not _TOKEN.fullmatch(plain):
+        raise TokenRefused
+    digest = _hash(plain)
+    known = _known.get(digest)
+    if known is None or time.monotonic() > known.until or not _is_silent():
+        found = bearer(plain, *scopes)
+        if len(_known) >= TOKENS_REMEMBERED_MAX:
+            _known.clear()
+        until = time.monotonic() + USE_IS_NOTED_EVERY.total_seconds()
+        _known[digest] = _Known(bearer=replace(found, unasked=digest), until=until)
+        return found
+    if known.bearer.scopes.isdisjoint(scopes):
+        raise ScopeMissing(known.bearer, scopes)
+    return known.bearer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    bearer: Bearer
+    until: float
+
+
+_known: dict[bytes, _Known] = {}
+
+
+def _is_silent() -> bool:
+    """Whether this thread's connection is open and the server has said nothing since its last
+    answer. It says goodbye, and a connection on which it did must not carry a claim."""
+    if connection.connection is None or connection.in_atomic_block:
+        return False
+    ready = select.poll()
+    ready.register(connection.connection.fileno(), select.POLLIN)
+    return not ready.poll(0)
 
 
 def tokens(workspace: Workspace) -> list[ApiToken]:

@@ -14,11 +14,15 @@ from ledger.refusals import TokenMissing
 
 
 class BearerToken(HttpBearer):
-    """Asks for a token with one of `scopes`; the endpoint finds its bearer in `request.auth`."""
+    """Asks for a token with one of `scopes`; the endpoint finds its bearer in `request.auth`.
 
-    def __init__(self, *scopes: TokenScope) -> None:
+    `by_statement`: the endpoint is one statement, to which it hands the bearer's `unasked`.
+    """
+
+    def __init__(self, *scopes: TokenScope, by_statement: bool = False) -> None:
         super().__init__()
         self.scopes = scopes
+        self._ask = auth.presented if by_statement else auth.bearer
 
     @override
     def __call__(self, request: HttpRequest) -> auth.Bearer:
@@ -30,7 +34,7 @@ class BearerToken(HttpBearer):
     @override
     def authenticate(self, request: HttpRequest, token: str) -> auth.Bearer:
         try:
-            return auth.bearer(token, *self.scopes)
+            return self._ask(token, *self.scopes)
         except auth.TokenRefused:
             raise TokenRefused from None
         except auth.ScopeMissing as missing:

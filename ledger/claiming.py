@@ -20,6 +20,7 @@ from effects.core.claim_rows import (
 )
 from effects.core.identity import Identities, forwarded_key, identities
 from effects.core.messages import ClaimAnswer, ClaimRequest
+from effects.core.problems import TokenRefused
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool
 from ledger import restore_fence
@@ -30,6 +31,13 @@ SELECT * FROM ledger_claim_v1(
   %s, %s, %s, %s::effects_effect_class, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
   %s, %s, %s, %s, %s, %s)
 """
+CLAIM_IF_OPEN: LiteralString = """
+SELECT a.* FROM ledger_apitoken t CROSS JOIN LATERAL ledger_claim_v1(
+  t.workspace_id, %s, %s, %s::effects_effect_class, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+  %s, %s, %s, %s, %s, %s, %s, %s) a
+WHERE t.hash = %s AND t.revoked_at IS NULL
+"""
+"""The same if the token is open: a claim depends on its row, so without one there is none."""
 CLAIM_BATCH: LiteralString = "SELECT * FROM ledger_claim_batch_v1(%s, %s)"
 BATCH_NAMES: Final = (
     *("tool", "tool_version", "class", "key", "scope", "turn", "local", "call", "caller", "repeat"),
@@ -48,19 +56,24 @@ class _ToolRules:
     rules: ArgumentRules
 
 
-def claim(workspace_id: int, request: ClaimRequest) -> ClaimAnswer:
+def claim(workspace_id: int, request: ClaimRequest, *, token: bytes | None = None) -> ClaimAnswer:
     """Asks for the right to run one tool call; the answer says whether it may be sent.
 
     A tool that nobody registered is entered as `unkeyed_write`. An answer whose `effect_class` is
     `read` carries no code: a read needs no claim. Raises `canonical.Refused` for arguments or
     identities that cannot be compared; nothing is recorded then. Raises `LedgerBehind` where the
-    database was set back to an earlier time.
+    database was set back to an earlier time. `token` is the hash of one of the workspace's tokens
+    about which nobody has asked yet; raises `TokenRefused` where it is not open.
     """
     restore_fence.guard()
     while True:
         tool = _remembered_rules(workspace_id, request.tool)
         ids = identities(call_facts(workspace_id, request, tool.rules))
-        (told,) = call(CLAIM, _parameters(workspace_id, request, tool, ids))
+        values = _parameters(workspace_id, request, tool, ids)
+        rows = call(CLAIM, values) if token is None else call(CLAIM_IF_OPEN, (*values[1:], token))
+        if not rows:
+            raise TokenRefused
+        (told,) = rows
         answer = read_answer(told, request)
         if answer is not None:
             return answer

@@ -18,7 +18,7 @@ import psycopg
 from django.db import connection
 from psycopg import errors
 
-from effects.core.problems import ClaimNotFound, StaleFence
+from effects.core.problems import ClaimNotFound, StaleFence, TokenRefused
 
 TRIES_MAX: Final = 4
 """How often a statement that lost a deadlock or a serialization race is tried."""
@@ -81,10 +81,10 @@ def call_for_claim(
     """The one row that a function of one claim answers.
 
     Raises `ClaimNotFound` for another workspace's claim, `StaleFence` for an attempt that the
-    claim never had.
+    claim never had, `TokenRefused` where the statement asks about a token that is not open.
     """
     try:
-        (row,) = call(statement, parameters)
+        rows = call(statement, parameters)
     except Exception as error:
         cause = error.__cause__ or error
         if not isinstance(cause, errors.NoDataFound):
@@ -92,5 +92,8 @@ def call_for_claim(
         if cause.diag.message_hint == "fence":
             raise StaleFence(cause.diag.message_primary, claim_id=str(claim_id)) from None
         raise ClaimNotFound(f"No claim {claim_id} in this workspace.") from None
+    if not rows:
+        raise TokenRefused
+    (row,) = rows
     assert isinstance(row, tuple)
     return row
