@@ -29,9 +29,9 @@ from ledger.otlp_span import SPAN_TYPE, BadSpan, Span, Undecodable, item_of, sou
 from ledger.refusals import problem_of
 
 MAY_INGEST: Final = BearerToken(TokenScope.INGEST)
-APPLY_SECONDS_MAX: Final = 6
-"""After so long the exporter is answered, before it gives up: what is kept and not applied by then
-is applied by the worker's next ticks, or when it is sent again."""
+ANSWER_SECONDS_MAX: Final = 6
+"""After so long nothing more is applied, so that the exporter is answered before it gives up: what
+is kept by then is applied by the worker's next ticks, or when it is sent again."""
 REASONS_SHOWN_MAX: Final = 10
 
 
@@ -99,8 +99,9 @@ def take(workspace_id: int, token_id: int | None, spans: Iterable[Span | BadSpan
 
     Raises Django's OperationalError where the database is lost: the same spans sent again find out.
     """
+    until = time.monotonic() + ANSWER_SECONDS_MAX
     kept = ingest.keep(workspace_id, token_id, TRACES, map(_item, spans))
-    return _answer(kept, _apply(kept))
+    return _answer(kept, _apply(kept, until=until))
 
 
 def _item(span: Span | BadSpan) -> Item:
@@ -118,9 +119,8 @@ def _item(span: Span | BadSpan) -> Item:
     )
 
 
-def _apply(kept: Iterable[ingest.Kept]) -> int:
+def _apply(kept: Iterable[ingest.Kept], *, until: float) -> int:
     """Applies what is new, or was kept and not applied; answers how many failed."""
-    until = time.monotonic() + APPLY_SECONDS_MAX
     todo = [one for one in kept if one.word in {"new", "again"} and one.was in ingest.OPEN]
     failed = 0
     for one in todo:

@@ -419,7 +419,7 @@ def test_a_span_whose_applying_failed_is_kept_and_warned_of(exporter, monkeypatc
 
 def test_what_takes_too_long_is_kept_for_the_worker(exporter, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(otlp, "APPLY_SECONDS_MAX", -1)
+        patched.setattr(otlp, "ANSWER_SECONDS_MAX", -1)
         assert export(exporter, of_a_tool(), cut()) == (0, "")
     assert {i.state for i in IngestItem.objects.all()} == {"received"}
     IngestItem.objects.update(last_seen_at="2020-01-01T00:00Z")

@@ -270,6 +270,11 @@ def test_without_a_strong_id_no_two_spans_are_one_call(exporter, call_id):
     assert Claim.objects.count() == 2
 
 
+def test_span_ids_of_two_traces_are_two_attempts_even_where_they_are_equal(exporter):
+    export(exporter, cut(1), cut(1, trace=OTHER_TRACE))
+    assert the_claim().fence == 2
+
+
 def test_untold_arguments_are_not_no_arguments_and_resemble_nothing(exporter):
     untold = {"gen_ai.tool.call.arguments": None}
     export(
