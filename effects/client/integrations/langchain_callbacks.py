@@ -177,8 +177,10 @@ def _name(value: Any) -> str | None:
 
 
 def _arguments(inputs: dict[str, Any] | None) -> str | None:
+    if inputs is None:
+        return None  # Nobody said, which is not the same as none.
     try:
-        text = arguments_text(inputs or {})
+        text = arguments_text(inputs)
     except ArgumentsRefused:
         return None
     return text if len(text.encode()) <= ARGUMENTS_BYTES_MAX else None

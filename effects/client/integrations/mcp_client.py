@@ -52,6 +52,8 @@ logger = logging.getLogger("counterfoil")
 BROKEN: Final = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT})
 """Errors that the client itself makes up where no answer came. They say nothing about the call."""
 
+LOSSES: Final = (httpx2.TransportError, OSError, anyio.ClosedResourceError, anyio.EndOfStream)
+
 PAUSE_SECONDS_FIRST: Final = 0.1
 """Before a request is re-issued for the first time; it doubles with every further one."""
 
@@ -81,14 +83,15 @@ async def call_tool(
 
     Raises `MCPError` for an error that the server answered, as `Client.call_tool` does.
     """
-    meta = meta_of(at)
-    for retry in range(tries_max):
+    meta, asked = meta_of(at), False
+    for retry in range(max(1, tries_max)):
         if retry:
             await anyio.sleep(PAUSE_SECONDS_FIRST * 2 ** (retry - 1))
         try:
             async with connect() as client:
-                if retry and not await _recognises(client, name):
+                if asked and not await _recognises(client, name):
                     break
+                asked = True
                 return await client.call_tool(
                     name,
                     arguments,
@@ -100,17 +103,18 @@ async def call_tool(
             if lost is None:
                 raise
             logger.warning("%s: no answer (%s: %s).", name, type(lost).__name__, lost)
-    return _unknown(name)
+    return result_of(_unknown(name) if asked else _never_sent(name))
 
 
 def _lost(problem: Exception) -> Exception | None:
     """The loss of a connection, if that is what happened. The client's tasks raise it in a group,
     and where a stream ended, or took too long, it makes up an error answer of its own."""
-    while isinstance(problem, ExceptionGroup) and len(problem.exceptions) == 1:
-        problem = problem.exceptions[0]
+    if isinstance(problem, ExceptionGroup):
+        found = [_lost(each) for each in problem.exceptions]
+        return found[0] if all(found) else None
     if isinstance(problem, MCPError):
         return problem if problem.code in BROKEN else None
-    return problem if isinstance(problem, (httpx2.TransportError, OSError)) else None
+    return problem if isinstance(problem, LOSSES) else None
 
 
 async def _recognises(client: Client, name: str) -> bool:
@@ -125,13 +129,22 @@ async def _recognises(client: Client, name: str) -> bool:
             return False
 
 
-def _unknown(name: str) -> CallToolResult:
+def _unknown(name: str) -> Effect:
     told = {
         "status": "unknown",
         "detail": f"It is not known whether {name} happened: the connection was lost.",
         "next_step": "Do not call this tool again for this; ask a person.",
     }
-    return result_of(Effect(status="unknown", for_model=told))
+    return Effect(status="unknown", for_model=told)
+
+
+def _never_sent(name: str) -> Effect:
+    told = {
+        "status": "not_executed",
+        "detail": f"{name} was not called: its server could not be reached.",
+        "next_step": "Nothing happened. The call may be made again later.",
+    }
+    return Effect(status="not_executed", for_model=told)
 
 
 def remote_tool(

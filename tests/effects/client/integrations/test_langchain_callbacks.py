@@ -156,13 +156,14 @@ def test_what_still_runs_when_the_agent_stops_is_ended_as_unknown_and_never_agai
     heard: Heard, callbacks: LedgerCallbacks
 ) -> None:
     run_id = uuid4()
-    callbacks.on_tool_start({"name": "charge"}, "", run_id=run_id, inputs={})
+    callbacks.on_tool_start({"name": "charge"}, "a text", run_id=run_id)
     callbacks.close()
     callbacks.on_tool_end("late", run_id=run_id)
     callbacks.on_tool_error(ValueError("later"), run_id=run_id)
     assert heard.kinds == ["claim.made", "attempt.started", "attempt.unknown"]
+    made: Any = heard.told[0][1]
     last: Any = heard.told[-1][1]
-    assert last.error == STOPPED
+    assert (made.arguments, last.error) == (None, STOPPED)
 
 
 def test_tools_that_read_and_tools_that_are_claimed_are_left_out(

@@ -135,12 +135,13 @@ live = pytest.mark.django_db(transaction=True)
 
 @pytest.mark.case("D09")
 @live
+@pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 def test_a_call_whose_answer_was_lost_is_re_issued_and_gets_the_first_result(
-    shop: Shop, workspace: Workspace
+    shop: Shop, workspace: Workspace, mode: str
 ) -> None:
     shop.sell()
     shop.meanwhile = shop.line.drop_next_answer
-    result = awaited(shop.order())
+    result = awaited(shop.order(mode=mode))
     assert shop.line.answers_dropped == 1
     assert shop.orders == ["Z"]
     assert (told(result), result.is_error) == ("completed", False)
@@ -293,6 +294,13 @@ def test_a_server_that_recognises_nothing_is_asked_once_whatever_it_calls_itself
     assert shop.orders == ["Z"]
     assert (told(result), result.is_error) == ("unknown", False)
     assert result.structured_content["next_step"].startswith("Do not call this tool again")
+
+
+def test_a_server_that_cannot_be_reached_was_not_called(scripted_shop: Shop) -> None:
+    scripted_shop.sell()
+    scripted_shop.line.cut()
+    result = awaited(scripted_shop.order())
+    assert (told(result), result.is_error, scripted_shop.orders) == ("not_executed", True, [])
 
 
 async def ordered_twice(shop: Shop, live_api: str, token: str) -> list[str]:
