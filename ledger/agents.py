@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from psycopg import sql
 
+from effects.core.identity import encoded
 from effects.models import Workspace
 from ledger import restore_fence
 from ledger.functions import call
@@ -81,6 +82,7 @@ def create(
             role=role,
             workspace=workspace,
             name=name.strip(),
+            part=encoded(workspace.pk),
             desk_url=settings.COUNTERFOIL_DESK_URL,
             created_at=clock(),
         )

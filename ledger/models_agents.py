@@ -13,12 +13,14 @@ class AgentRole(models.Model):
     """A database role of an agent's own, bound to one workspace.
 
     It may execute the agent functions, which read the workspace here by who has logged in, and it
-    owns nothing. `desk_url` is the desk's address for the links in answers.
+    owns nothing. `desk_url` is the desk's address for the links in answers, `part` the workspace as
+    the digests of its claims begin with it.
     """
 
     role = models.CharField(max_length=63, unique=True)
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT)
     name = models.CharField(max_length=100)
+    part = models.BinaryField()
     desk_url = models.CharField(max_length=500)
     created_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)

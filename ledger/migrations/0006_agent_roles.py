@@ -35,6 +35,7 @@ class Migration(migrations.Migration):
                 ),
                 ("role", models.CharField(max_length=63, unique=True)),
                 ("name", models.CharField(max_length=100)),
+                ("part", models.BinaryField()),
                 ("desk_url", models.CharField(max_length=500)),
                 ("created_at", models.DateTimeField()),
                 ("revoked_at", models.DateTimeField(blank=True, null=True)),

@@ -6,11 +6,6 @@ create function ledger_part_v1(p text) returns bytea language sql immutable para
   select int4send(octet_length(p)) || '\x73'::bytea || convert_to(p, 'UTF8')
 $$;
 
-create function ledger_number_part_v1(p bigint) returns bytea language sql immutable parallel safe
-as $$
-  select int4send(octet_length(p::text)) || '\x69'::bytea || convert_to(p::text, 'UTF8')
-$$;
-
 -- Null where a part is: then the call has no such identity.
 create function ledger_digest_v1(p_recipe text, p_workspace bytea, p_parts bytea) returns bytea
 language sql immutable parallel safe as $$
@@ -45,43 +40,58 @@ create function ledger_agent_claim_v1(
 ) returns ledger_answer language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp as $$
 declare
-  w bigint;
-  own bytea;
-  tool_id bigint;
-  confirmed uuid;
-  turn bytea;
+  t record;
   local bytea;
-  call bytea;
-  caller bytea;
 begin
-  select r.workspace_id, ledger_number_part_v1(r.workspace_id), m.claim_id, t.id,
-      ledger_digest_v1('turn.v1', ledger_number_part_v1(r.workspace_id),
-        p_spoken || p_turn_part || p_what || p_ordinal_part || p_compared),
-      ledger_digest_v1('local.v1', ledger_number_part_v1(r.workspace_id),
-        p_spoken || p_turn_part || p_local_parts || p_what || p_compared),
-      ledger_digest_v1('call.v1', ledger_number_part_v1(r.workspace_id), p_spoken || p_call_part),
-      ledger_digest_v1('caller.v1', ledger_number_part_v1(r.workspace_id), p_caller_part)
-    into w, own, confirmed, tool_id, turn, local, call, caller
+  -- Everything that is asked before the claim, and the most common answer of all: the operation is
+  -- settled. ledger_claim_v1 has the same condition.
+  select r.workspace_id, r.part, m.claim_id as confirmed, tool.id as tool, d.turn, d.call, d.caller,
+      d.arguments, c.id, c.effect_class, c.reason, c.fence, c.generation, c.lease_until,
+      c.window_until - make_interval(secs => tool.margin_seconds) as safe_until, c.object, c.result,
+      c.result_stored,
+      c.state = 'completed' and c.pending_at is null and c.arguments_digest = d.arguments
+        and (d.call is null or c.call = d.call) and (d.caller is null or c.caller = d.caller)
+        and (c.result is not null or c.result_stored is not true) and c.tool_id = tool.id
+        and tool.version = p_tool_version and (tool.effect_class <> 'read' or p_class <> 'read')
+        as replays
+    into t
     from ledger_agentrole r
+      cross join lateral (
+        select ledger_digest_v1('turn.v1', r.part,
+            p_spoken || p_turn_part || p_what || p_ordinal_part || p_compared) as turn,
+          ledger_digest_v1('call.v1', r.part, p_spoken || p_call_part) as call,
+          ledger_digest_v1('caller.v1', r.part, p_caller_part) as caller,
+          sha256(ledger_part_v1('args.v1') || p_what || p_compared) as arguments
+        offset 0) d
       left join ledger_watermark m on m.name = 'confirmed'
-      left join effects_tool t on t.workspace_id = r.workspace_id and t.name = p_tool
+      left join effects_tool tool on tool.workspace_id = r.workspace_id and tool.name = p_tool
+      left join ledger_claim c on c.turn = d.turn
+        and c.scope = ledger_digest_v1('scope.v1', r.part, p_spoken || p_turn_part)
     where r.role = session_user::text and r.revoked_at is null;
-  if w is null or confirmed is distinct from ledger_life_v1() then
-    perform ledger_agent_refuse_v1(w, confirmed);
+  if t.confirmed is distinct from ledger_life_v1() then
+    perform ledger_agent_refuse_v1(t.workspace_id, t.confirmed);
+  end if;
+  if t.replays then
+    return ('replayed', t.id, null, 'completed', t.effect_class, t.reason, t.fence, t.generation,
+      null, null, t.lease_until, t.safe_until, null, false,
+      case when p_weak then '{weak_tool_call_id}'::text[] else '{}' end, t.object, t.result,
+      t.result_stored, false)::ledger_answer;
   end if;
   if (octet_length(p_arguments) <= 262144 and octet_length(p_compared) <= 1048576
-      and coalesce(turn, caller) is not null and p_turn_index >= 0 is not false
+      and coalesce(t.turn, t.caller) is not null and p_turn_index >= 0 is not false
       and octet_length(p_nonce) = 16 is not false and length(p_worker) <= 255 is not false)
       is not true then
     perform ledger_agent_malformed_v1();
   end if;
-  return ledger_claim_v1(w, tool_id, p_tool_version, p_class,
-    'cf1-' || encode(coalesce(caller, turn, call, local), 'hex'),
-    ledger_digest_v1('scope.v1', own, p_spoken || p_turn_part), turn, local, call, caller,
-    ledger_digest_v1('repeat.v1', own, p_spoken || p_what || p_compared),
-    ledger_digest_v1('business.v1', own, p_what || p_business_parts),
-    sha256(ledger_part_v1('args.v1') || p_what || p_compared), p_arguments, p_conversation,
-    p_turn_index, p_position, p_ordinal, p_response_id, p_call_id, p_weak, p_nonce, p_repeat_of,
+  local := ledger_digest_v1('local.v1', t.part,
+    p_spoken || p_turn_part || p_local_parts || p_what || p_compared);
+  return ledger_claim_v1(t.workspace_id, t.tool, p_tool_version, p_class,
+    'cf1-' || encode(coalesce(t.caller, t.turn, t.call, local), 'hex'),
+    ledger_digest_v1('scope.v1', t.part, p_spoken || p_turn_part), t.turn, local, t.call, t.caller,
+    ledger_digest_v1('repeat.v1', t.part, p_spoken || p_what || p_compared),
+    ledger_digest_v1('business.v1', t.part, p_what || p_business_parts), t.arguments, p_arguments,
+    p_conversation, p_turn_index, p_position, p_ordinal, p_response_id, p_call_id, p_weak, p_nonce,
+    p_repeat_of,
     ledger_agent_delivery_v1(p_worker, p_delivery_count, p_retry_count, p_response_id, p_call_id));
 end $$;
 
@@ -95,7 +105,7 @@ declare
   confirmed uuid;
   asked jsonb;
 begin
-  select r.workspace_id, ledger_number_part_v1(r.workspace_id), m.claim_id into w, own, confirmed
+  select r.workspace_id, r.part, m.claim_id into w, own, confirmed
     from ledger_agentrole r left join ledger_watermark m on m.name = 'confirmed'
     where r.role = session_user::text and r.revoked_at is null;
   if w is null or confirmed is distinct from ledger_life_v1() then

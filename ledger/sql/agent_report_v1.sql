@@ -66,19 +66,25 @@ create function ledger_agent_status_v1(p_claim uuid, p_key text, p_caller_part b
 returns ledger_shown language plpgsql stable security definer
 set search_path = pg_catalog, public, pg_temp as $$
 declare
-  w bigint := ledger_agent_workspace_v1();
-  found_claim uuid := (select id from ledger_claim where id = p_claim and workspace_id = w);
+  r record;
+  found_claim uuid;
 begin
-  if p_claim is null and p_key is not null then
-    found_claim := (select id from ledger_claim where key = p_key and workspace_id = w
+  select workspace_id, part, desk_url into r from ledger_agentrole
+    where role = session_user::text and revoked_at is null;
+  if not found then
+    perform ledger_agent_refuse_v1(null, null);
+  end if;
+  if p_claim is not null then
+    found_claim := (select id from ledger_claim where id = p_claim and workspace_id = r.workspace_id);
+  elsif p_key is not null then
+    found_claim := (select id from ledger_claim where key = p_key and workspace_id = r.workspace_id
       order by id limit 1);
   end if;
   if found_claim is null and p_caller_part is not null then
-    found_claim := (select id from ledger_claim where workspace_id = w
-      and caller = ledger_digest_v1('caller.v1', ledger_number_part_v1(w), p_caller_part));
+    found_claim := (select id from ledger_claim where workspace_id = r.workspace_id
+      and caller = ledger_digest_v1('caller.v1', r.part, p_caller_part));
   end if;
-  return ledger_shown_v1(w, found_claim,
-    (select desk_url from ledger_agentrole where role = session_user::text));
+  return ledger_shown_v1(r.workspace_id, found_claim, r.desk_url);
 end $$;
 
 create function ledger_agent_report_v1(
