@@ -24,8 +24,10 @@ Report = TypeVar("Report", bound=Message)
 
 def unstorable_field(claim: ClaimRequest) -> str | None:
     """The field of a claim request that holds U+0000, which the ledger cannot store, or None."""
-    # The identities' own fields are checked, with better words, where the identities are made.
-    return "worker" if claim.worker is not None and "\x00" in claim.worker else None
+    # The identities' other fields are checked, with better words, where the identities are made;
+    # the tool is looked up by its name before that.
+    said = {"tool": claim.tool, "worker": claim.worker or ""}
+    return next((name for name, text in said.items() if "\x00" in text), None)
 
 
 def fit_report(report: Report) -> Report:

@@ -92,6 +92,7 @@ def test_a_token_may_do_what_it_was_issued_for(agent, hire, shop, scope, ask, al
         pytest.param({"nonce": "0" * 31}, "nonce", id="half a byte"),
         pytest.param({"repeat_of": "no"}, "repeat_of", id="no identifier"),
         pytest.param({"worker": "w\x00"}, "worker", id="U+0000"),
+        pytest.param({"tool": "t\x00"}, "tool", id="U+0000 in a name"),
         pytest.param({"argument": "{}"}, "argument", id="a member that nobody knows"),
     ],
 )
