@@ -18,10 +18,13 @@ from effects.core.recovery import ENDPOINTS, EndpointContract, RecoveryRecord
 from effects.core.recovery_messages import (
     Budget,
     CallFacts,
+    Concurrent,
+    KeyedSend,
     Mechanism,
     Received,
     RecoveryReason,
     RecoveryStep,
+    ReplayContract,
 )
 from effects.core.streams import ArgumentsState, Dispatched, Ending, Protocol, StreamReader
 from effects.core.streams import StreamRecord as Stream
@@ -310,6 +313,21 @@ def test_what_the_caller_knows_of_a_call_is_kept(ledger):
     decision = ledger.recover(cut_with_a_call(), known=known, calls={0: Dispatched.IN_FLIGHT})
     assert (decision.step, decision.mechanism) == (Step.PRESERVE, M.NONE)
     assert decision.calls[0].tool == "pay"
+
+
+@pytest.mark.parametrize(
+    ("told", "advice"),
+    [(Outcome.UNKNOWN, "retry_with_same_key"), (an_effect(ClaimState.CLOSED), "reconcile")],
+)
+def test_nothing_is_sent_around_the_ledger_that_holds_the_claim(ledger, told, advice):
+    own = CallFacts(
+        position=0,
+        arguments=ArgumentsState.COMPLETE,
+        contract=ReplayContract(window_seconds=3_600, concurrent=Concurrent.REFUSED),
+        keyed=KeyedSend(key="k", sent_digest="d", digest="d", first_sent_at=datetime.now(UTC)),
+    )
+    known = RecoveryRecord(calls=(own,))
+    assert ledger.recover(None, known=known, calls={0: told}).calls[0].advice == advice
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])

@@ -6,7 +6,6 @@ import pytest
 from pydantic import ValidationError
 
 from effects.core.recovery import observations, recover
-from effects.core.recovery_contracts import ENDPOINTS
 from effects.core.recovery_messages import (
     Bar,
     Budget,
@@ -24,7 +23,7 @@ from effects.core.recovery_messages import (
     RequestFailure,
 )
 from effects.core.recovery_words import ADVICE, BARS, MECHANISMS, OBSERVATIONS, REASONS, STEPS
-from effects.core.streams import Dispatched, Protocol
+from effects.core.streams import Dispatched
 from effects.core.vocabulary import Outcome, Terminal
 from tests.effects.core.recovering import (
     A_DAY,
@@ -100,6 +99,14 @@ M, Saw, Why, Step = Mechanism, Observation, RecoveryReason, RecoveryStep
             Step.PRESERVE,
             M.NONE,
             id="the end of a connection and nothing else",
+        ),
+        pytest.param(
+            RecoveryRecord(terminal=Terminal.ERROR_EVENT),
+            LOST,
+            {Saw.HEADERS_RECEIVED, Saw.NO_SUCCESSFUL_END},
+            Step.PRESERVE,
+            M.CONTINUE,
+            id="an error event and nothing else",
         ),
         pytest.param(
             SENT,
@@ -222,17 +229,6 @@ def test_a_resume_reads_on_after_what_was_applied_and_not_after_what_was_seen():
 def test_only_what_the_endpoint_documents_is_read_on(changes, failure, bar):
     decision = decided(background(**changes), failure, READABLE)
     assert (decision.step, decision.not_resumed) == (Step.PRESERVE, bar)
-
-
-@pytest.mark.parametrize(
-    ("protocol", "can"),
-    [(Protocol.ANTHROPIC, False), (Protocol.OPENAI_CHAT, False), (Protocol.OPENAI_RESPONSES, True)],
-)
-def test_of_the_model_endpoints_one_can_resume_and_none_replays(protocol, can):
-    contract = ENDPOINTS[protocol]
-    decision = decided(background(keyed=a_key()), contract=contract)
-    assert (decision.step is Step.RESUME) is can
-    assert contract.replay is None
 
 
 REPLAYS = [

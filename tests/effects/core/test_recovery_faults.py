@@ -1,7 +1,8 @@
-"""What may be done after a turn broke off: credentials, single calls, and the acceptance matrix."""
+"""After a turn broke off: credentials, endpoints, single calls, and the acceptance matrix."""
 
 import pytest
 
+from effects.core.recovery_contracts import ENDPOINTS
 from effects.core.recovery_messages import (
     Bar,
     Budget,
@@ -16,7 +17,7 @@ from effects.core.recovery_messages import (
     RefreshFailure,
     RequestFailure,
 )
-from effects.core.streams import ArgumentsState, Dispatched
+from effects.core.streams import ArgumentsState, Dispatched, Protocol
 from effects.core.vocabulary import EffectClass, Outcome, Terminal
 from tests.effects.core.recovering import (
     CUT_TEXT,
@@ -93,6 +94,17 @@ def test_no_expiry_can_forbid_a_refresh():
     # The decision has no such input at all: what a cache believes is no evidence.
     messages = (RecoveryRecord, RequestFailure, EndpointContract)
     assert not [name for message in messages for name in message.model_fields if "expir" in name]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "can"),
+    [(Protocol.ANTHROPIC, False), (Protocol.OPENAI_CHAT, False), (Protocol.OPENAI_RESPONSES, True)],
+)
+def test_of_the_model_endpoints_one_can_resume_and_none_replays(protocol, can):
+    contract = ENDPOINTS[protocol]
+    decision = decided(background(keyed=a_key()), contract=contract)
+    assert (decision.step is Step.RESUME) is can
+    assert contract.replay is None
 
 
 # What each call is told
