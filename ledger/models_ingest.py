@@ -31,7 +31,7 @@ class IngestItem(models.Model):
         Workspace, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False
     )
     token_id = models.BigIntegerField(null=True)
-    door = models.CharField(max_length=10)  # events | streams
+    door = models.CharField(max_length=10)  # events | streams | traces
     source = models.CharField(max_length=255)  # empty: it could not be read
     event_id = models.CharField(max_length=255)
     type = models.CharField(max_length=100, null=True)

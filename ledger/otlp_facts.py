@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from effects.core.events import Error
+from effects.core.identity import CALL_ID_BYTES_MAX, CONVERSATION_BYTES_MAX, TOOL_BYTES_MAX
 from effects.core.messages import ERROR_CHARACTERS_MAX, NAME_CHARACTERS_MAX, Message, Name
 from effects.core.vocabulary import Outcome
 from ledger.ingest_json import Digits, Members, Unreadable, members, text_of
@@ -38,6 +39,13 @@ _NO_ERROR: Final = frozenset({"0", "1"})  # a status that is unset, or ok
 _EXCEPTIONS: Final = frozenset({"exception", "gen_ai.execute_tool.exception"})
 # What the OpenAI Agents SDK hands to the model in place of an exception; the call then "succeeds".
 _ERROR_AS_RESULT: Final = "An error occurred while running the tool."
+
+
+_NAMES: Final = {
+    "tool": ("TOOL_BYTES_MAX", TOOL_BYTES_MAX),
+    "conversation": ("CONVERSATION_BYTES_MAX", CONVERSATION_BYTES_MAX),
+    "call_id": ("CALL_ID_BYTES_MAX", CALL_ID_BYTES_MAX),
+}
 
 
 class ToolSpan(Message):
@@ -69,6 +77,10 @@ def facts_of(data: Mapping[str, Any]) -> dict[str, Any]:
         "error": _in_words(errors),
         "worker": _text(data.get("worker"))[:NAME_CHARACTERS_MAX],
     }
+    for member, (limit, bytes_max) in _NAMES.items():
+        if len(str(found[member]).encode("utf-8", "surrogatepass")) > bytes_max:
+            says = f"{member} is longer than the limit {limit}, {bytes_max} bytes."
+            raise Unreadable("limit_exceeded", says, member)
     return {member: value for member, value in found.items() if value not in (None, "")}
 
 

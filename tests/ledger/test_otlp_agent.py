@@ -138,6 +138,12 @@ def test_a_body_that_is_compressed_while_it_is_sent_has_no_length_and_is_read(ex
     assert Claim.objects.count() == 1
 
 
+def test_the_door_survives_a_body_that_is_nested_as_deep_as_it_is_long(exporter):
+    for deep in (b"[", b'{"resourceSpans":', b'{"a":['):
+        assert send(exporter, deep * 500_000, JSON).status == 400
+        assert send(exporter, b"{}", JSON).status == 200
+
+
 def test_an_empty_request_is_a_success(exporter):
     answer = send(exporter, b"")
     assert (answer.status, answer.headers["Content-Type"], answer.body) == (200, PROTOBUF, b"")

@@ -368,6 +368,12 @@ def test_one_bad_span_costs_only_itself_and_says_why(exporter):
     assert export(exporter, of_a_tool(2)) == (0, ""), "its end came"
 
 
+@pytest.mark.parametrize("name", ["gen_ai.conversation.id", "gen_ai.tool.name"])
+def test_a_name_that_is_too_long_is_refused_by_the_limits_name(exporter, name):
+    rejected, says = export(exporter, of_a_tool(said={name: "ü" * 128}))
+    assert (rejected, "_BYTES_MAX, 255 bytes" in says) == (1, True)
+
+
 def test_what_names_nothing_is_no_name(exporter):
     rejected, says = export(exporter, of_a_tool(said={"gen_ai.conversation.id": "a\x00b"}))
     assert (rejected, "data.conversation" in says) == (1, True)
