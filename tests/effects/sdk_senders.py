@@ -62,9 +62,9 @@ def openai_sender(retries: int = 0, *, headers: dict[str, str] | None = None, **
     return send
 
 
-def openai_stream(url: str) -> object:
+def openai_stream(url: str, retries: int = 0) -> object:
     with openai.OpenAI(
-        api_key="sk-not-real", base_url=url, max_retries=0, timeout=TIMEOUT_SECONDS
+        api_key="sk-not-real", base_url=url, max_retries=retries, timeout=TIMEOUT_SECONDS
     ) as client:
         return list(client.responses.create(model="m", input="refund", stream=True))
 
@@ -83,9 +83,9 @@ def anthropic_sender(
     return send
 
 
-def anthropic_stream(url: str) -> object:
+def anthropic_stream(url: str, retries: int = 0) -> object:
     with anthropic.Anthropic(
-        api_key="sk-not-real", base_url=url, max_retries=0, timeout=TIMEOUT_SECONDS
+        api_key="sk-not-real", base_url=url, max_retries=retries, timeout=TIMEOUT_SECONDS
     ) as client:
         return list(
             client.messages.create(model="m", max_tokens=9, messages=[A_QUESTION], stream=True)

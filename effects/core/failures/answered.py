@@ -10,7 +10,12 @@ from typing import Any, Final
 
 from effects.core.answers import Contract
 from effects.core.failures.chain import frames_of, names_of, place_of
-from effects.core.failures.sends import AIOHTTP_REPEATS, RETRY_COUNT_HEADER, sends_in_answer
+from effects.core.failures.sends import (
+    AIOHTTP_REPEATS,
+    RETRY_COUNT_HEADER,
+    is_count,
+    sends_in_answer,
+)
 
 __all__ = ["Answer", "answer_of", "is_echo"]
 
@@ -114,33 +119,21 @@ def _of_response(error: Any) -> Answer | None:
 
 
 def _of_stainless(error: Any) -> Answer | None:
-    """openai and anthropic. The request says by a header how often it had been repeated, unless
-    its user took that header away or wrote it: the traceback is asked too, where it goes there."""
+    """openai and anthropic. The request says by a header how often it had been repeated; a user who
+    takes that header away leaves it open. One who writes it is found out by the traceback."""
     response = getattr(error, "response", None)
     status = _status(getattr(response, "status_code", None))
     if status is None:
         return None
+    asked = _lowered(getattr(getattr(response, "request", None), "headers", None))
+    repeats = asked.get(RETRY_COUNT_HEADER, "")
     body = getattr(error, "body", None)
     return Answer(
         status=status,
         code=_body_code(body) or _error_code(getattr(error, "type", None), None),
         headers=_lowered(getattr(response, "headers", None)),
-        begun=_stainless_begun(error, response),
+        begun=int(repeats) + sends_in_answer(response) if is_count(repeats) else None,
     )
-
-
-def _stainless_begun(error: BaseException, response: Any) -> int | None:
-    asked = _lowered(getattr(getattr(response, "request", None), "headers", None))
-    said = asked.get(RETRY_COUNT_HEADER, "")
-    counts = [int(said)] if said.isascii() and said.isdigit() and len(said) < 7 else []
-    counts += [
-        frame.f_locals["retries_taken"]
-        for frame in frames_of(error)
-        if place_of(frame)[0] in {"anthropic", "openai"} and "retries_taken" in frame.f_locals
-    ]
-    if not counts:
-        return None
-    return max(counts) + sends_in_answer(response)
 
 
 def _of_aiohttp(error: Any) -> Answer | None:
@@ -148,12 +141,12 @@ def _of_aiohttp(error: Any) -> Answer | None:
     if status is None:
         return None
     method = getattr(getattr(error, "request_info", None), "method", None)
-    history = getattr(error, "history", ())
+    once = method is not None and method not in AIOHTTP_REPEATS
     return Answer(
         status=status,
         code=None,
         headers=_lowered(getattr(error, "headers", None)),
-        begun=None if method is None or method in AIOHTTP_REPEATS else 1 + len(history),
+        begun=1 + len(getattr(error, "history", ())) if once else None,
     )
 
 

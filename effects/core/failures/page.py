@@ -33,7 +33,7 @@ Made from the tables in `effects/core/failures` by `python -m effects.core.failu
 hand.
 
 A tool's exception becomes *not sent*, *refused*, *refused, stored* or *unknown*. Whatever is not
-listed is unknown, and so is everything that is raised once the send may have begun. Four rules
+listed is unknown, and so is everything that is raised once the send may have begun. These rules
 stand above the tables:
 
 - A row holds for exactly its class, by package and name, and for no subclass. Answers are the
@@ -43,6 +43,8 @@ stand above the tables:
 - An earlier request of the same attempt destroys the proof. Repeats and redirects are read from the
   traceback, from the answer, and from headers that the SDKs write. How many requests were seen is
   in `failure.sends_seen`, and the report tells the ledger how many were repeats (`retry_count`).
+- What your own transport, hook or middleware repeats cannot be seen behind an answer: turn such
+  repeats off in a tool that changes something.
 - `raise NotSent("why")` is a tool's own word, and is believed.
 """
 

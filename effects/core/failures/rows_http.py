@@ -115,7 +115,9 @@ _AIOHTTP_NOTES: Final = """
   to them is known to be the first one's. POST and PATCH are sent once.
 - An answer that is no HTTP is raised as a `ClientResponseError` with status 400. Its cause tells it
   from a server's 400, and it is unknown.
-- With a client middleware an earlier request cannot be excluded: unknown.
+- With a client middleware an earlier request cannot be excluded: unknown, where the exception comes
+  out of the request. A later `response.raise_for_status()` does not know of the middleware; ask for
+  `raise_for_status=True` with the request instead.
 """
 
 _STANDARD_LIBRARY: Final = (

@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from effects.core.failures.chain import frames_of, name_of, place_of
 
-__all__ = ["RETRY_COUNT_HEADER", "Sends", "sends_in_answer", "sends_in_result", "sends_in_traces"]
+__all__ = [
+    "AIOHTTP_REPEATS",
+    "RETRY_COUNT_HEADER",
+    "Sends",
+    "is_count",
+    "sends_in_answer",
+    "sends_in_result",
+    "sends_in_traces",
+]
 
 RETRY_COUNT_HEADER: Final = "x-stainless-retry-count"
 SENDS_MAX: Final = 1_000_000
@@ -22,6 +30,9 @@ REPEATERS: Final = frozenset(
     {"backoff", "httpx_retries", "opnieuw", "retry", "retrying", "stamina", "tenacity"}
 )
 """Packages whose whole purpose is to call something again."""
+
+STAINLESS: Final = frozenset({"anthropic", "openai"})
+"""SDKs that one generator writes; they count their repeats in the same header."""
 
 AIOHTTP_REPEATS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
 """Methods that aiohttp sends a second time by itself when the server disconnects."""
@@ -132,9 +143,11 @@ def sends_in_traces(chain: Iterable[BaseException]) -> Sends:
     Two functions of one package may count the same requests, so the greater count stands for the
     package; requests of different layers add up.
     """
+    chain = list(chain)
     frames = list({id(frame): frame for one in chain for frame in frames_of(one)}.values())
-    seen = [(place_of(frame)[0], counter(frame)) for frame, counter in _counted(frames)]
+    seen = [(_layer(frame), counter(frame)) for frame, counter in _counted(frames)]
     seen += [("a repeater", one) for one in _repeaters(frames)]
+    seen += [("an SDK", _repeated(count)) for one in chain for count in _said_by_request(one)]
     if not seen:
         return Sends()
     before: dict[str, int] = {}
@@ -142,6 +155,29 @@ def sends_in_traces(chain: Iterable[BaseException]) -> Sends:
         before[package] = max(before.get(package, 0), one.before)
     doubt = next((one.doubt for _, one in seen if one.doubt is not None), None)
     return Sends(begun=1 + sum(before.values()), doubt=doubt)
+
+
+def _layer(frame: FrameType) -> str:
+    package, _ = place_of(frame)
+    return "an SDK" if package in STAINLESS else package
+
+
+def _said_by_request(error: BaseException) -> Iterator[int]:
+    """How often an SDK had repeated the request that an exception names, by its own header. It is
+    all there is once a stream has begun: the call that asked is over then."""
+    if name_of(type(error)).partition(".")[0] not in STAINLESS | {"httpx", "httpx2"}:
+        return
+    try:
+        said = error.request.headers.get(RETRY_COUNT_HEADER, "")  # type: ignore[attr-defined]  # by name
+    except (AttributeError, RuntimeError):
+        return  # httpx raises RuntimeError where no request was set.
+    if is_count(said):
+        yield int(said)
+
+
+def is_count(text: object) -> TypeGuard[str]:
+    """Whether a header's text is a number of requests that somebody may have made."""
+    return isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 7
 
 
 def _counted(
@@ -197,7 +233,7 @@ def _sends_in_result(result: Any) -> int | None:
         told = result.get("ResponseMetadata")
         return _after(told.get("RetryAttempts")) if isinstance(told, Mapping) else None
     package = type(result).__module__.partition(".")[0]
-    if package in {"anthropic", "openai"}:
+    if package in STAINLESS:
         return _after(getattr(result, "retries_taken", None))
     if package in {"httpx", "httpx2", "requests"} and hasattr(result, "status_code"):
         return sends_in_answer(result)

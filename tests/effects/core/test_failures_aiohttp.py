@@ -173,6 +173,14 @@ def test_behind_a_middleware_an_earlier_request_cannot_be_excluded():
     assert "middleware" in failure.why
 
 
+def test_an_answer_behind_a_middleware_may_be_the_second_ones():
+    send = aiohttp_sender(middlewares=(again,), raise_for_status=True)
+    with faulty(in_turn(close_after_reading, answers(404))) as server:
+        failure = failure_of(lambda: send(server.url))
+        assert len(server.requests) == 2
+    assert (failure.outcome, failure.http_status) == (UNKNOWN, 404)
+
+
 def test_a_refused_connection_behind_a_redirect_proves_nothing():
     gone = answers(307, location=f"http://127.0.0.1:{closed_port()}/")
     failure = failure_of(lambda: post(gone))

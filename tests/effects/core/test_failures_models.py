@@ -94,6 +94,14 @@ def test_an_error_inside_a_stream_has_the_status_that_the_stream_began_with():
     assert failure.provider_code == "overloaded_error"
 
 
+@pytest.mark.parametrize("stream", [openai_stream, anthropic_stream])
+def test_a_stream_that_breaks_after_a_repeat_still_says_that_it_was_repeated(stream):
+    with faulty(in_turn(answers(500, retry_after_ms=AT_ONCE), cut_the_chunks)) as server:
+        failure = failure_of(lambda: stream(server.url, retries=1))
+        assert len(server.requests) == 2
+    assert (failure.outcome, failure.sends_seen) == (UNKNOWN, 2)
+
+
 def test_a_change_whose_outcome_the_provider_does_not_know_is_unknown():
     body = (
         b'{"type": "error", "error": {"type": "api_error", "message": "Some may have been saved.",'
@@ -187,15 +195,17 @@ def test_a_result_says_how_often_it_was_asked_for():
     assert sends_in_result(raw) == 2
 
 
-def test_an_exception_of_a_clients_own_transport_is_read_through():
-    """anthropic wraps whatever its transport raises; only a listed cause is a proof."""
+def test_an_answer_to_some_other_request_is_not_taken_for_this_ones():
+    """anthropic wraps whatever its transport raises, also what asking for a token met."""
 
-    class Broken(httpx2.BaseTransport):
+    class AsksForAToken(httpx2.BaseTransport):
         @override
         def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-            raise RuntimeError("a bug")
+            with faulty(answers(404)) as server:
+                httpx2.post(server.url).raise_for_status()
+            raise AssertionError("a 404 is raised")
 
-    transport = httpx2.Client(transport=Broken())
+    transport = httpx2.Client(transport=AsksForAToken())
     failure = failure_of(lambda: anthropic_sender(http_client=transport)("http://a.invalid"))
     assert failure.error.startswith("anthropic.APIConnectionError")
-    assert failure.outcome is UNKNOWN
+    assert (failure.outcome, failure.http_status) == (UNKNOWN, None)
