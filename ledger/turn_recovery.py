@@ -54,15 +54,17 @@ UNCLAIMED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known of a turn beside one of its responses: its claims with the states that they are
-    shown in, the states of those made for each announced call (by the call's own number), which
-    tools only read, and how many responses there were, well ended ones by their numbers."""
+    """What is known of a turn beside one of its responses, because asking again concerns them all:
+    what became of its claims, which claims an announced call has (their states, by the call's own
+    number), the calls that may have run without a claim (by their response), which tools only read,
+    and how many responses there were, and whether one ended well."""
 
-    claims: Sequence[tuple[Claim, ClaimState]]
+    claims: tuple[CallFacts, ...]
     claimed_as: Mapping[int, tuple[ClaimState, ...]]
+    unclaimed: tuple[tuple[int, CallFacts], ...]
     reads: frozenset[str]
     streams: int
-    ended_well: frozenset[int]
+    ended_well: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,30 @@ def is_of(call: Call, claim: Claim) -> bool:
     return call.position == claim.position and call.tool in {None, claim.tool.name}
 
 
+def known_of(
+    claims: Sequence[tuple[Claim, ClaimState]],
+    streams: Sequence[Stream],
+    announced: Sequence[Call],
+    reads: frozenset[str],
+) -> Known:
+    """`claims` with the states that they are shown in; `reads` are names of tools."""
+    claimed_as = {
+        call.pk: tuple(state for claim, state in claims if is_of(call, claim)) for call in announced
+    }
+    return Known(
+        claims=tuple(_claimed(claim, state) for claim, state in claims),
+        claimed_as=claimed_as,
+        unclaimed=tuple(
+            (call.stream_id, _unclaimed(call, reads))
+            for call in announced
+            if _may_have_run(call, claimed_as, reads)
+        ),
+        reads=reads,
+        streams=len(streams),
+        ended_well=any(stream.terminal == Terminal.SUCCESS for stream in streams),
+    )
+
+
 def recovery_of(
     stream: Stream, announced: Iterable[Call], known: Known, *, now: datetime
 ) -> TurnRecovery:
@@ -98,13 +124,12 @@ def recovery_of(
     where, tools = _where(terminal, own, known)
     if terminal is Terminal.SUCCESS:
         return TurnRecovery(where=where, tools=tools)
-    elsewhere = bool(known.ended_well)
     record = RecoveryRecord(
-        terminal=Terminal.SUCCESS if elsewhere else terminal,
+        terminal=Terminal.SUCCESS if known.ended_well else terminal,
         result_recorded=True,
         received=Received.PARTIAL if own else Received.HEADERS,
         operation_id=stream.response_id or None,
-        calls=_facts(own, known),
+        calls=_facts(stream, own, known),
         # How often an agent may ask is its own affair: the record only counts.
         sends=Budget(made=known.streams, limit=known.streams + 1),
     )
@@ -118,58 +143,59 @@ def recovery_of(
         mechanism=MECHANISMS[decision.mechanism],
         says=decision.says,
         rests_on=tuple(OBSERVATIONS[seen].says for seen in decision.observations),
-        elsewhere=elsewhere,
+        elsewhere=known.ended_well,
     )
 
 
 def _where(terminal: Terminal | None, own: Iterable[Call], known: Known) -> tuple[str, str]:
-    calls, dispatched, unclaimed = [], {}, False
-    for call in own:
-        state = ArgumentsState.COMPLETE if call.complete else ArgumentsState.PARTIAL
-        calls.append(
-            CallRecord(
-                position=call.position,
-                call_id=call.call_id,
-                name=call.tool,
-                state=state,
-                raw="",
-                why_not=None,
-            )
+    calls = tuple(
+        CallRecord(
+            position=call.position,
+            call_id=call.call_id,
+            name=call.tool,
+            state=ArgumentsState.COMPLETE if call.complete else ArgumentsState.PARTIAL,
+            raw="",
+            why_not=None,
         )
-        for claim_state in known.claimed_as[call.pk]:
-            dispatched[call.position] = _DISPATCHED_OF.get(claim_state, Dispatched.IN_FLIGHT)
-        unclaimed = unclaimed or _may_have_run(call, known)
-    record = StreamRecord(terminal=terminal or Terminal.CUT, calls=tuple(calls))
-    death = record.where_it_died(dispatched)
-    if unclaimed and death.where is not Where.OUTSTANDING:
+        for call in own
+    )
+    record = StreamRecord(terminal=terminal or Terminal.CUT, calls=calls)
+    death = record.where_it_died({n: call.dispatched for n, call in enumerate(known.claims)})
+    if known.unclaimed and death.where is not Where.OUTSTANDING:
         return Where.OUTSTANDING.name.lower(), UNCLAIMED
     return death.where.name.lower(), death.says
 
 
-def _may_have_run(call: Call, known: Known) -> bool:
+def _may_have_run(
+    call: Call, claimed_as: Mapping[int, tuple[ClaimState, ...]], reads: frozenset[str]
+) -> bool:
     """A tool that runs without a claim leaves no trace, so silence does not say that it did not."""
-    return call.complete and call.tool not in known.reads and not known.claimed_as[call.pk]
+    return call.complete and call.tool not in reads and not claimed_as[call.pk]
 
 
-def _facts(own: Sequence[Call], known: Known) -> tuple[CallFacts, ...]:
-    """The calls of a response, and what else was claimed in its turn. Of more than a decision
-    takes, those whose effect is unknown come first."""
-    facts = [_claimed(claim, state) for claim, state in known.claims]
+def _facts(stream: Stream, own: Iterable[Call], known: Known) -> tuple[CallFacts, ...]:
+    """What was claimed in the turn, what may have run without a claim, and the response's other
+    calls. Of more than a decision takes, those whose effect is unknown come first."""
+    facts = [*known.claims, *(fact for _, fact in known.unclaimed)]
+    loose = {fact.position for of, fact in known.unclaimed if of == stream.pk}
     facts += [
-        CallFacts(
-            position=call.position,
-            tool=call.tool or None,
-            effect_class=EffectClass.READ
-            if call.tool in known.reads
-            else EffectClass.UNKEYED_WRITE,
-            arguments=ArgumentsState.COMPLETE if call.complete else ArgumentsState.PARTIAL,
-            outcome=Outcome.UNKNOWN if _may_have_run(call, known) else None,
-        )
+        _unclaimed(call, known.reads)
         for call in own
-        if not known.claimed_as[call.pk]
+        if not known.claimed_as[call.pk] and call.position not in loose
     ]
     facts.sort(key=lambda fact: not fact.effect_unknown)
     return tuple(sorted(facts[:CALLS_MAX], key=lambda fact: fact.position))
+
+
+def _unclaimed(call: Call, reads: frozenset[str]) -> CallFacts:
+    read = call.tool in reads
+    return CallFacts(
+        position=call.position,
+        tool=call.tool or None,
+        effect_class=EffectClass.READ if read else EffectClass.UNKEYED_WRITE,
+        arguments=ArgumentsState.COMPLETE if call.complete else ArgumentsState.PARTIAL,
+        outcome=Outcome.UNKNOWN if call.complete and not read else None,
+    )
 
 
 def _claimed(claim: Claim, state: ClaimState) -> CallFacts:

@@ -27,7 +27,7 @@ from effects.core.vocabulary import (
 from effects.models import Tool
 from ledger import queries
 from ledger.models import Call, Claim, Event, Stream
-from ledger.turn_recovery import Known, TurnRecovery, is_of, recovery_of
+from ledger.turn_recovery import Known, TurnRecovery, known_of, recovery_of
 from ledger.turn_words import by_span, words_of
 
 CLAIMS_MAX: Final = 256
@@ -187,7 +187,7 @@ def _known(
     workspace_id: int,
     claims: Sequence[Claim],
     streams: Sequence[Stream],
-    announced: Iterable[Call],
+    announced: Sequence[Call],
     *,
     now: datetime,
 ) -> Known:
@@ -196,16 +196,8 @@ def _known(
     reads = Tool.objects.filter(
         workspace_id=workspace_id, name__in=names, effect_class=EffectClass.READ
     )
-    return Known(
-        claims=shown,
-        claimed_as={
-            call.pk: tuple(state for claim, state in shown if is_of(call, claim))
-            for call in announced
-        },
-        reads=frozenset(reads.values_list("name", flat=True) if names else ()),
-        streams=len(streams),
-        ended_well=frozenset(s.pk for s in streams if s.terminal == Terminal.SUCCESS),
-    )
+    names_of_reads = frozenset(reads.values_list("name", flat=True) if names else ())
+    return known_of(shown, streams, announced, names_of_reads)
 
 
 # Calls

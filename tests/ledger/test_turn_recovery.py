@@ -124,10 +124,20 @@ def test_a_read_without_a_claim_is_no_effect(shop, lookup):
     assert recovered(shop) == ("arguments_streaming", (PRESERVED, "continue"))
 
 
-def test_another_call_of_the_turn_counts_although_this_response_did_not_announce_it(shop, refund):
+def test_a_call_of_the_turn_counts_although_another_response_announced_it(shop, refund):
+    streamed(shop, terminal="cut")
+    streamed(shop, announced(), name="s2", terminal="cut")
+    assert recovered(shop) == recovered(shop, 1) == ("outstanding", RECONCILE)
+
+    claimed(shop, "completed")
+    assert recovered(shop) == ("returned", (PRESERVED, "none"))
+    assert recovered(shop, 1) == ("returned", (PRESERVED, "continue"))
+
+
+def test_a_claim_counts_although_no_response_announced_its_call(shop, refund):
     claimed(shop, "unknown")
     streamed(shop, terminal="cut")
-    assert recovered(shop) == ("nothing_announced", RECONCILE)
+    assert recovered(shop) == ("outstanding", RECONCILE)
 
 
 def test_a_claim_whose_lease_is_over_is_unknown_here_too(shop, refund, pass_time):
