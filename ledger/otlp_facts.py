@@ -143,7 +143,7 @@ def _json(text: str) -> Any:
 
 def _outcome(stated: Any, errors: tuple[str, ...]) -> Outcome:
     if stated is not None:
-        return Outcome(stated) if stated in set(Outcome) else Outcome.UNKNOWN
+        return Outcome(stated) if stated in list(Outcome) else Outcome.UNKNOWN
     return Outcome.UNKNOWN if errors else Outcome.COMPLETED
 
 

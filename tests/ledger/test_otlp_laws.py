@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import otlp, otlp_json, otlp_protobuf
+from ledger.ingest_reading import TRACES, read_item
 from ledger.management.verification import checks
 from ledger.models import Claim, Event, IngestItem
 from ledger.otlp_span import Read, Span, Undecodable, item_of
@@ -69,6 +70,25 @@ def test_the_order_of_attributes_says_nothing(span, random):
     random.shuffle(pairs)
     turned = dataclasses.replace(span, attributes=dict(pairs))
     assert items(otlp_json.spans(as_json([span]))) == items(otlp_protobuf.spans(protobuf([turned])))
+
+
+READ_NAMES = (
+    *("gen_ai.tool.name", "gen_ai.tool.call.id", "gen_ai.conversation.id", "error.type"),
+    *("gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "counterfoil.outcome"),
+    *("tool.attempt_failed", "gcp.vertex.agent.tool_response"),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.dictionaries(st.sampled_from(READ_NAMES), VALUES),
+    st.dictionaries(st.sampled_from(["exception.type", "exception.message"]), VALUES),
+)
+def test_whatever_the_attributes_are_the_item_is_read_or_says_why(said, thrown):
+    events = ({"name": "exception", "attributes": thrown},)
+    (raw,) = items(otlp_protobuf.spans(protobuf([of_a_tool(said=said, events=events)])))
+    item = read_item(raw, TRACES)
+    assert (item.message is None) == bool(item.reason and item.says)
 
 
 @settings(deadline=None, max_examples=300)
