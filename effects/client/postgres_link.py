@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 from psycopg import conninfo, pq
@@ -57,10 +58,19 @@ TEXT, BINARY = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One SQL statement with `$1`, `$2`, ... for its values; `name` is its own in the session."""
+    """One SQL statement with `$1`, `$2`, ... for its values.
+
+    `name` is its own in a session, `kinds` are the types of its values: bytes and UUID travel in
+    binary form, everything else as text.
+    """
 
     name: bytes
     command: bytes
+    kinds: tuple[type, ...]
+
+    @property
+    def formats(self) -> list[int]:
+        return [BINARY if kind in {bytes, UUID} else TEXT for kind in self.kinds]
 
 
 class Connections:
@@ -91,6 +101,7 @@ class Connections:
         self._connections_max = connections_max
         self._prepares = True
         self._closed = False
+        self._readers: dict[bytes, list[tuple[int, Callable[[bytes], Any]]]] = {}
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._idle: list[_Link] = []
@@ -112,11 +123,10 @@ class Connections:
         """
         until = time.monotonic() + seconds
         texts = [written(value) for value in values]
-        formats = [BINARY if isinstance(value, bytes) else TEXT for value in values]
         for left in reversed(range(TRIES_MAX)):
-            result = self._run(statement, texts, formats, until)
+            result = self._run(statement, texts, until)
             if result.status == pq.ExecStatus.TUPLES_OK:
-                return _rows(result)
+                return self._rows(statement, result)
             state = _field(result, pq.DiagnosticField.SQLSTATE)
             if state in NOT_PREPARED and self._prepares:
                 # Nothing was executed. From here on each statement comes with its text.
@@ -127,6 +137,18 @@ class Connections:
                     return None
                 raise problem
         raise LedgerUnavailable(f"The ledger at {self.address} did not come to an answer.")
+
+    def _rows(self, statement: Statement, result: pq.abc.PGresult) -> list[list[Any]]:
+        readers = self._readers.get(statement.name)
+        if readers is None:
+            columns = range(result.nfields)
+            readers = [(column, reader(result.ftype(column))) for column in columns]
+            self._readers[statement.name] = readers
+        value = result.get_value
+        return [
+            [None if (raw := value(row, at)) is None else read(raw) for at, read in readers]
+            for row in range(result.ntuples)
+        ]
 
     def close(self) -> None:
         self._closed = True
@@ -149,13 +171,12 @@ class Connections:
         self,
         statement: Statement,
         texts: Sequence[bytes | None],
-        formats: Sequence[int],
         until: float,
     ) -> pq.abc.PGresult:
         link = self._take(until)
         usable = False
         try:
-            result = link.run(statement, texts, formats, prepares=self._prepares, until=until)
+            result = link.run(statement, texts, prepares=self._prepares, until=until)
             usable = link.is_usable
         except (psycopg.Error, OSError) as error:
             raise LedgerUnavailable(
@@ -249,7 +270,7 @@ class _Link:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._pgconn = connection.pgconn
-        self._prepared: set[bytes] = set()
+        self._prepared: dict[bytes, list[int]] = {}
         self.idle_since = time.monotonic()
 
     @property
@@ -275,7 +296,6 @@ class _Link:
         self,
         statement: Statement,
         texts: Sequence[bytes | None],
-        formats: Sequence[int],
         *,
         prepares: bool,
         until: float,
@@ -285,15 +305,16 @@ class _Link:
         pgconn = self._pgconn
         if not prepares:
             pgconn.send_query_params(
-                statement.command, texts, param_formats=formats, result_format=BINARY
+                statement.command, texts, param_formats=statement.formats, result_format=BINARY
             )
             return self._result(until)
-        if statement.name not in self._prepared:
+        formats = self._prepared.get(statement.name)
+        if formats is None:
             pgconn.send_prepare(statement.name, statement.command)
             result = self._result(until)
             if result.status != pq.ExecStatus.COMMAND_OK:
                 return result
-            self._prepared.add(statement.name)
+            formats = self._prepared[statement.name] = statement.formats
         pgconn.send_query_prepared(
             statement.name, texts, param_formats=formats, result_format=BINARY
         )
@@ -330,17 +351,6 @@ def _is_ready(socket: int, *, writes: bool, seconds: float) -> bool:
     ready = select.poll()
     ready.register(socket, select.POLLIN | (select.POLLOUT if writes else 0))
     return bool(ready.poll(seconds * 1000))
-
-
-def _rows(result: pq.abc.PGresult) -> list[list[Any]]:
-    readers = [reader(result.ftype(column)) for column in range(result.nfields)]
-    return [
-        [
-            None if (raw := result.get_value(row, column)) is None else read(raw)
-            for column, read in enumerate(readers)
-        ]
-        for row in range(result.ntuples)
-    ]
 
 
 # Refusals

@@ -1,5 +1,4 @@
-"""Values on the line to PostgreSQL: parameters as text, results in the types' binary form, which no
-setting of a session changes."""
+"""Values on the line to PostgreSQL, results in the types' binary form, which no setting changes."""
 
 from __future__ import annotations
 
@@ -15,12 +14,19 @@ EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def written(value: Any) -> bytes | None:
-    """A parameter: bytes as they are, everything else as PostgreSQL's text."""
-    if value is None or isinstance(value, bytes):
-        return value
-    if isinstance(value, bool):
-        return b"t" if value else b"f"
-    return str(value).encode()
+    """A parameter: bytes and a UUID in binary form, everything else as PostgreSQL's text."""
+    write = _WRITERS.get(type(value))
+    return str(value).encode() if write is None else write(value)
+
+
+_WRITERS: Final[dict[type, Callable[[Any], bytes | None]]] = {
+    type(None): lambda _: None,
+    str: str.encode,
+    bytes: bytes,
+    int: lambda number: b"%d" % number,
+    bool: lambda yes: b"t" if yes else b"f",
+    UUID: lambda known: known.bytes,
+}
 
 
 def _moment(raw: bytes) -> datetime:

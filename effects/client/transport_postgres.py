@@ -28,7 +28,6 @@ from effects.core.claim_rows import (
     read_answer,
     read_rules,
 )
-from effects.core.for_model import for_model
 from effects.core.identity import digest_parts, encoded
 from effects.core.messages import (
     WAIT_SECONDS_MAX,
@@ -58,30 +57,39 @@ POLL_SECONDS_MAX: Final = 0.5
 RULES_TRIES_MAX: Final = 8
 """How often one claim reads its tool's rules: the tool is being edited all the time beyond that."""
 
-CALL_FIELDS: Final = (
-    *("tool", "tool_version", "class", "arguments", "conversation", "turn_index", "position"),
-    *("ordinal", "response_id", "call_id", "weak", "nonce", "repeat_of", "worker"),
-    *("delivery_count", "retry_count", "what", "compared", "spoken", "turn_part", "ordinal_part"),
-    *("call_part", "local_parts", "caller_part", "business_parts"),
-)
+CALL_FIELDS: Final[dict[str, type]] = {
+    **dict.fromkeys(("tool", "tool_version", "class", "arguments", "conversation"), str),
+    **dict.fromkeys(("turn_index", "position", "ordinal"), int),
+    **dict.fromkeys(("response_id", "call_id"), str),
+    "weak": bool,
+    "nonce": bytes,
+    "repeat_of": UUID,
+    **dict.fromkeys(("worker", "delivery_count", "retry_count"), str),
+    **dict.fromkeys(("what", "compared", "spoken", "turn_part", "ordinal_part"), bytes),
+    **dict.fromkeys(("call_part", "local_parts", "caller_part", "business_parts"), bytes),
+}
 """What `ledger_agent_claim_v1` takes, in its order; a batch names them."""
 
 
-def _calling(function: str, parameters: int, columns: str = "*") -> Statement:
-    numbered = ", ".join(f"${number}" for number in range(1, parameters + 1))
+def _calling(function: str, *kinds: type, columns: str = "*") -> Statement:
+    numbered = ", ".join(f"${number}" for number in range(1, len(kinds) + 1))
     return Statement(
         name=f"counterfoil_{function}".encode(),
         command=f"SELECT {columns} FROM {function}({numbered})".encode(),  # noqa: S608 - our names
+        kinds=kinds,
     )
 
 
-TOOL: Final = _calling("ledger_agent_tool_v1", 1, "tool_version, rules::text")
-CLAIM: Final = _calling("ledger_agent_claim_v1", len(CALL_FIELDS))
-BATCH: Final = _calling("ledger_agent_claim_batch_v1", 1)
-STATUS: Final = _calling("ledger_agent_status_v1", 3)
-SENT: Final = _calling("ledger_agent_sent_v1", 2)
-HEARTBEAT: Final = _calling("ledger_agent_heartbeat_v1", 2, "word, lease_until")
-REPORT: Final = _calling("ledger_agent_report_v1", 17)
+TOOL: Final = _calling("ledger_agent_tool_v1", str, columns="tool_version, rules::text")
+CLAIM: Final = _calling("ledger_agent_claim_v1", *CALL_FIELDS.values())
+BATCH: Final = _calling("ledger_agent_claim_batch_v1", str)
+STATUS: Final = _calling("ledger_agent_status_v1", UUID, str, bytes)
+SENT: Final = _calling("ledger_agent_sent_v1", UUID, int)
+HEARTBEAT: Final = _calling("ledger_agent_heartbeat_v1", UUID, int, columns="word, lease_until")
+REPORT: Final = _calling(
+    "ledger_agent_report_v1",
+    *(UUID, int, str, str, bool, bool, str, bool, str, int, int, str, str, int, str, str, str),
+)
 
 
 class PostgresTransport:
@@ -123,7 +131,7 @@ class PostgresTransport:
             (row,) = self._ask(CLAIM, values)
             answer = read_answer(row, request)
             if answer is not None:
-                return _told(answer)
+                return answer
             self._forget_rules()
         raise LedgerUnavailable(f"{request.tool} is being changed at the ledger. Ask again.")
 
@@ -133,7 +141,7 @@ class PostgresTransport:
             requests, prepare=self._member, ask=self._ask_batch, forget_rules=self._forget_rules
         )
         return [
-            _told(answer) if isinstance(answer, ClaimAnswer) else problem_of_refusal(answer)
+            answer if isinstance(answer, ClaimAnswer) else problem_of_refusal(answer)
             for answer in answers
         ]
 
@@ -262,10 +270,6 @@ class PostgresTransport:
     def _forget_rules(self) -> None:
         with self._lock:
             self._rules.clear()
-
-
-def _told(answer: ClaimAnswer) -> ClaimAnswer:
-    return answer.model_copy(update={"for_model": for_model(answer)})
 
 
 def _outcome(report: Report) -> str:

@@ -17,7 +17,6 @@ from effects.core.problems import LimitExceeded
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass, Flag, Reason
 
 __all__ = [
-    "ANSWER_COLUMNS",
     "PERMITS_A_SEND",
     "TOOLS_REMEMBERED_MAX",
     "answer_all",
@@ -32,29 +31,6 @@ TOOLS_REMEMBERED_MAX: Final = 4096
 """Tools whose argument rules one process remembers."""
 
 PERMITS_A_SEND: Final = frozenset({AnswerCode.GRANTED, AnswerCode.GRANTED_AGAIN})
-
-ANSWER_COLUMNS: Final = (
-    "code",
-    "claim_id",
-    "blocker",
-    "state",
-    "effect_class",
-    "reason",
-    "fence",
-    "generation",
-    "key",
-    "send_within",
-    "lease_until",
-    "safe_retry_until",
-    "retry_after",
-    "decision_pending",
-    "flags",
-    "object",
-    "result",
-    "result_stored",
-    "rules_changed",
-)
-"""The columns of `ledger_answer`, in their order."""
 
 REPORTED_FACTS: Final = (
     "worker",
@@ -147,32 +123,34 @@ def answer_all(
 def read_answer(row: Sequence[Any], request: ClaimRequest) -> ClaimAnswer | None:
     """The answer in one row of `ledger_answer`. None: the tool was edited since its rules were
     read, so nothing was decided; read them again."""
-    told = dict(zip(ANSWER_COLUMNS, row, strict=True))
-    if told["rules_changed"]:
+    code, claim_id, blocker, state, effect_class, reason, fence, generation, key = row[:9]
+    send_within, lease_until, safe_retry_until, retry_after, decision_pending = row[9:14]
+    flags, provider_object, result, result_stored, rules_changed = row[14:]
+    if rules_changed:
         return None
-    code = AnswerCode(told["code"]) if told["code"] else None
+    code = AnswerCode(code) if code else None
     sends = code in PERMITS_A_SEND
     return ClaimAnswer(
         code=code,
-        claim_id=told["claim_id"],
-        blocker=told["blocker"],
-        state=ClaimState(told["state"]) if told["state"] else None,
-        effect_class=EffectClass(told["effect_class"]),
+        claim_id=claim_id,
+        blocker=blocker,
+        state=ClaimState(state) if state else None,
+        effect_class=EffectClass(effect_class),
         tool=request.tool,
-        reason=Reason(told["reason"]) if told["reason"] else None,
-        fence=told["fence"] or 0,
-        generation=told["generation"] or 0,
-        key=told["key"] if told["effect_class"] == EffectClass.KEYED_WRITE else None,
-        marker=marker(told["claim_id"], told["generation"]) if sends else None,
-        send_within_seconds=_seconds(told["send_within"]) if sends else None,
-        lease_until=told["lease_until"],
-        safe_retry_until=told["safe_retry_until"],
-        retry_after_seconds=_whole_seconds(told["retry_after"]),
-        decision_pending=told["decision_pending"],
-        flags=tuple(Flag(flag) for flag in told["flags"]),
-        provider_object=told["object"],
-        result=told["result"],
-        result_stored=told["result_stored"],
+        reason=Reason(reason) if reason else None,
+        fence=fence or 0,
+        generation=generation or 0,
+        key=key if effect_class == EffectClass.KEYED_WRITE else None,
+        marker=marker(claim_id, generation) if sends else None,
+        send_within_seconds=_seconds(send_within) if sends else None,
+        lease_until=lease_until,
+        safe_retry_until=safe_retry_until,
+        retry_after_seconds=_whole_seconds(retry_after),
+        decision_pending=decision_pending,
+        flags=tuple(map(Flag, flags)),
+        provider_object=provider_object,
+        result=result,
+        result_stored=result_stored,
     )
 
 

@@ -38,7 +38,7 @@ def fit_report(report: Report) -> Report:
     """
     changes: dict[str, Any] = {
         name: text.replace("\x00", NUL_SHOWN)
-        for name, text in report
+        for name, text in vars(report).items()
         if isinstance(text, str) and "\x00" in text
     }
     if isinstance(report, Complete) and not storable_result(report.result):
