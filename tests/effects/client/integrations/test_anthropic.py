@@ -104,7 +104,7 @@ def test_turns_are_counted_tries_of_the_sdk_are_seen_and_responses_are_recorded(
         (0, ClaimState.COMPLETED),
         (1, ClaimState.COMPLETED),
     ], "the same call in a later turn is another call"
-    assert till.retry_counts() == {(0, 0): 1, (1, 0): 0}
+    assert till.granted("retry_count") == {(0, 0): 1, (1, 0): 0}
     streams = Stream.objects.filter(workspace=till.workspace).order_by("id")
     assert [(s.turn_index, s.terminal, s.calls.count()) for s in streams] == [
         (0, Terminal.CUT, 1),

@@ -97,7 +97,7 @@ def test_parallel_calls_of_one_response_are_claimed_in_their_places_and_told(til
         (1, 0, 0, ClaimState.COMPLETED),
         (0, 1, 1, ClaimState.COMPLETED),
     ]
-    assert till.retry_counts() == {(0, 0): 1, (0, 1): 1, (1, 0): 0}
+    assert till.granted("retry_count") == {(0, 0): 1, (0, 1): 1, (1, 0): 0}
     second = model.requests[2]
     assert second.turn == 1
     assert [told["status"] for told in second.results] == ["completed"] * 3
@@ -141,6 +141,24 @@ def test_a_response_without_its_own_end_runs_nothing_however_whole_its_calls_are
     with closed_till.tools() as tools, model_server(cut) as model:
         result = run(api, model, tools)
     assert (result.stop, result.records[-1].terminal) == (Stop.DIED, Terminal.CUT)
+
+
+@both_apis
+@pytest.mark.parametrize("spoilt", ["whole but not ended", "cut inside", "ended by a limit"])
+def test_a_loop_of_ones_own_runs_only_what_ended(closed_till, api, spoilt):
+    whole = wants(PAY).but(piece_characters=11)
+    reply = {
+        "whole but not ended": whole.but(cut_after=b'1200}"', whole_event=True),
+        "cut inside": whole.but(cut_after=b"amount", whole_event=True),
+        "ended by a limit": whole.but(limited=True),
+    }[spoilt]
+    reader = StreamReader(api.hearing.protocol, from_events=True)
+    with closed_till.tools() as tools, model_server(reply) as model:
+        for event in stream_of(api, client_of(model)):
+            reader.feed_event(event)
+        ran = tools.run_calls(reader.close(), tools.ledger.turn(CONVERSATION, 0))
+    assert [(one.call.name, one.effect) for one in ran] == [("send_payment", None)]
+    assert (api.tool_results(ran), dispatched(ran)) == ([], {0: Dispatched.NOT_STARTED})
 
 
 @both_apis

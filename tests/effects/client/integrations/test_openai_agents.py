@@ -131,6 +131,9 @@ def test_parallel_calls_are_claimed_in_their_places_and_a_run_that_begins_again_
         (0, 1, 1, ClaimState.COMPLETED),
     ]
     assert [told["status"] for told in model.requests[-1].results] == ["completed"] * 3
+    named = set(till.granted("response_id").values())
+    assert (named == {None}) == (kind == "chat"), "the SDK's own name is nobody's id"
+    assert len(named) == (1 if kind == "chat" else 2)
     assert model.requests[0].tools == ["send_payment", "tool_call_status"]
 
 
@@ -199,13 +202,16 @@ def test_a_run_without_turns_is_an_error_before_anything_is_asked(closed_till):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_failed_or_took_too_long_is_told_as_unknown_and_the_run_goes_on(till):
+def test_what_failed_took_too_long_or_was_cancelled_is_told_as_unknown_and_the_run_goes_on(till):
     async def send(call: Any) -> None:
-        if len(till.paid) > 1:
+        if len(till.paid) == 1:
+            lose_the_answer(call)
+        if len(till.paid) == 2:
             await never_answer(call)
-        lose_the_answer(call)
+        raise asyncio.CancelledError
 
     till.send = send
+    third = ("send_payment", {"amount": 33})
 
     async def work() -> None:
         async with AgentOf(till, model, timeout_seconds=0.5) as agent:
@@ -213,13 +219,14 @@ def test_what_failed_or_took_too_long_is_told_as_unknown_and_the_run_goes_on(til
             assert (await agent.run(turns=turns)).final_output == "It is paid."
             assert {effect.status for effect in turns.effects.values()} == {"unknown"}
 
-    with model_server(wants(PAY), wants(PAY_MORE), PAID) as model:
+    with model_server(wants(PAY), wants(PAY_MORE), wants(third), PAID) as model:
         awaited(work())
+    assert len(model.requests[-1].results) == 3
     for told in model.requests[-1].results:
         assert told["status"] == "unknown"
         assert told["next_step"].startswith("Do not call this tool again")
         assert "try again" not in str(told).lower()
-    assert [claim.state for claim in till.claims()] == [ClaimState.UNKNOWN] * 2
+    assert [claim.state for claim in till.claims()] == [ClaimState.UNKNOWN] * 3
 
 
 @pytest.mark.django_db(transaction=True)

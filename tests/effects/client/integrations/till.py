@@ -105,13 +105,11 @@ class Till:
         """Every claim of the shop, in the order in which the model asked."""
         return list(Claim.objects.filter(workspace=self.workspace).order_by("position", "id"))
 
-    def retry_counts(self) -> dict[tuple[int | None, int], int | None]:
-        """Which try of the SDK led to each claim, by its turn and position."""
-        asked = self.claims()
-        granted = [claim.attempts.get().granted_data or {} for claim in asked]
+    def granted(self, name: str) -> dict[tuple[int | None, int], Any]:
+        """What each claim's grant says under this name, by its turn and position."""
         return {
-            (claim.turn_index, claim.position): data.get("retry_count")
-            for claim, data in zip(asked, granted, strict=True)
+            (claim.turn_index, claim.position): (claim.attempts.get().granted_data or {}).get(name)
+            for claim in self.claims()
         }
 
     def example_env(self, model: ModelServer, provider_url: str) -> dict[str, str]:
