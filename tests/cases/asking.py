@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 import pydantic
 
+from effects.core.exact_json import unstorable_at
 from effects.core.identity import RECIPES, CallFacts
 from effects.core.messages import ClaimRequest
 from effects.core.problems import LedgerProblem
@@ -107,6 +108,8 @@ def workspace_of(event: Fields) -> Workspace:
 
 def register(asked: Asked, policy: Mapping[str, Any], window_seconds: int | None) -> None:
     """Enters the claim's tool as its owner would, with the case's policy."""
+    if unstorable_at(asked.request.tool) is not None:
+        return  # Nobody could have entered it; what the claim is told is the ledger's to say.
     keyed = asked.request.effect_class is EffectClass.KEYED_WRITE
     contract = {
         "effect_class": asked.request.effect_class,

@@ -155,7 +155,10 @@ def _state(where: str, wanted: Any, history: History, found: Findings) -> None:
 
 
 def _granted(where: str, wanted: Any, history: History, found: Findings) -> None:
-    found.equal(where, wanted, history.granted())
+    granted = history.granted()
+    if granted != wanted and history.rejected:
+        found.equal(f"{where} (why not)", {}, history.rejected)
+    found.equal(where, wanted, granted)
 
 
 def _duplicates(where: str, wanted: Any, history: History, found: Findings) -> None:
