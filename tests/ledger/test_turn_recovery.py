@@ -1,14 +1,17 @@
 """Recovery on the timeline: where a recorded response ended, and what is safe after it."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from effects.core.messages import ClaimRequest, Complete, Fail, Unknown
 from effects.core.recovery_words import OBSERVATIONS, REASONS
-from effects.core.vocabulary import EffectClass, Outcome, Role, Terminal
+from effects.core.vocabulary import ClaimState, EffectClass, Outcome, Role, Terminal
+from effects.models import Tool
 from ledger import append, claiming, queries
-from ledger.turn_recovery import UNCLAIMED
+from ledger.models import Call, Claim, Stream
+from ledger.turn_recovery import UNCLAIMED, known_of, recovery_of
 from ledger.turns import TERMINAL_WORDS, turn
 from tests.ledger.mirror import STRONG_ID, event, tell
 from tests.support import desk
@@ -159,14 +162,35 @@ def test_a_response_that_was_cut_needs_nothing_once_another_one_of_the_turn_ende
     assert second.recovery.decision is None
 
 
-def test_more_calls_than_a_decision_takes_keep_the_unknown_ones(shop, refund):
-    claimed(shop, "completed")
-    parts = [
-        announced(position=place, call_id=f"call_{place:020}", complete=place == 255)
-        for place in range(256)
-    ]
-    streamed(shop, *parts, terminal="cut")
-    assert recovered(shop)[1] == RECONCILE, "the last of 257 is the one that may have run"
+def judged(*claims: tuple[Claim, ClaimState], calls: tuple[Call, ...] = ()):
+    """A cut response beside claims that nobody stored."""
+    stream = Stream(pk=1, terminal="cut")
+    known = known_of(claims, [stream], calls, frozenset())
+    return recovery_of(stream, calls, known, now=datetime.now(UTC))
+
+
+def a_claim(position: int = 0) -> Claim:
+    tool = Tool(name="refund")
+    return Claim(
+        position=position, tool=tool, effect_class="keyed_write", fence=1, budget=3, call_id="x"
+    )
+
+
+@pytest.mark.parametrize("state", ClaimState)
+def test_only_a_settled_claim_leaves_the_turn_free(state):
+    found = judged((a_claim(), state))
+    free = state in {ClaimState.COMPLETED, ClaimState.NOT_EXECUTED}
+    assert (found.decision is not None and found.decision["step"] == PRESERVED) is free
+    assert (found.where == "outstanding") is not free
+
+
+def test_more_calls_than_a_decision_takes_keep_the_unknown_ones():
+    settled = [(a_claim(place), ClaimState.COMPLETED) for place in range(256)]
+    loose = Call(pk=7, stream_id=1, position=300, tool="refund", call_id="y", complete=True)
+    found = judged(*settled, calls=(loose,))
+    assert found.decision is not None
+    assert found.decision["step"] == RECONCILE[0]
+    assert len(found.decision["calls"]) == 256
 
 
 def test_programs_get_the_decision_and_people_its_words(client, agent, shop, refund):
