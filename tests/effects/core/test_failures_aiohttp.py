@@ -27,6 +27,7 @@ from tests.effects.sdk_senders import aiohttp_sender
 from tests.support.awaiting import awaited
 
 SHORT = aiohttp.ClientTimeout(total=0.2)
+LONG_ENOUGH_TO_CONNECT = aiohttp.ClientTimeout(total=0.5)
 
 
 def post(behaviour: Behaviour, method: str = "POST", *, tls: bool = False, **how: Any) -> object:
@@ -56,12 +57,11 @@ def without_a_free_connection() -> object:
     async def ask() -> object:
         with faulty(stall) as server:
             timeout = aiohttp.ClientTimeout(connect=0.05)
-            connector = aiohttp.TCPConnector(limit=1)
-            async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
                 first = asyncio.create_task(session.post(server.url).__aenter__())
                 await asyncio.to_thread(server.read.wait, 5)
                 try:
-                    return await session.post(server.url)
+                    return await session.post(server.url, timeout=timeout)
                 finally:
                     first.cancel()
                     await asyncio.gather(first, return_exceptions=True)
@@ -100,7 +100,7 @@ CASES = [
     Case("aiohttp.InvalidUrlClientError", NOT_SENT, lambda: aiohttp_sender()("http://")),
     Case("aiohttp.NonHttpUrlClientError", NOT_SENT, lambda: aiohttp_sender()("ftp://a.invalid")),
     Case("builtins.TimeoutError asyncio.CancelledError", NOT_SENT, lambda: deaf(timeout=SHORT)),
-    Case("builtins.TimeoutError", UNKNOWN, lambda: post(stall, timeout=SHORT)),
+    Case("builtins.TimeoutError", UNKNOWN, lambda: post(stall, timeout=LONG_ENOUGH_TO_CONNECT)),
     Case("aiohttp.TooManyRedirects", UNKNOWN, lambda: post(AROUND)),
     Case("aiohttp.NonHttpUrlRedirectClientError", UNKNOWN, lambda: post(ELSEWHERE)),
     Case(

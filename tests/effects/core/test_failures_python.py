@@ -8,6 +8,8 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from effects.core.failures import Failure, classify_exception
 from tests.effects.failing import NOT_SENT, UNKNOWN, Case, every_case
 from tests.effects.faulty_server import (
@@ -118,18 +120,19 @@ def test_each_is_sorted_by_what_happened(case):
 # Cancellation and timeouts
 
 
-def stopped(send: Callable[[int], Awaitable[object]], *, how: str, reading: bool) -> Failure:
+def stopped(how: str, *, reading: bool) -> Failure:
     """How a send is sorted that is stopped while it connects, or while it waits for the answer."""
+    seconds = 0.5 if reading else 0.1
 
     async def tool(port: int) -> Failure:
         try:
             if how == "timeout":
-                async with asyncio.timeout(0.1):
-                    await send(port)
+                async with asyncio.timeout(seconds):
+                    await post_plainly(port)
             elif how == "wait_for":
-                await asyncio.wait_for(send(port), 0.1)
+                await asyncio.wait_for(post_plainly(port), seconds)
             else:
-                await send(port)
+                await post_plainly(port)
         except (TimeoutError, asyncio.CancelledError) as error:
             return classify_exception(error)
         raise AssertionError("nothing stopped it")
@@ -138,7 +141,7 @@ def stopped(send: Callable[[int], Awaitable[object]], *, how: str, reading: bool
         with faulty(stall) as server, deaf_port() as port:
             task = asyncio.create_task(tool(server.port if reading else port))
             if how == "cancel":
-                await asyncio.sleep(0.1)
+                await asyncio.to_thread(server.read.wait, 5 if reading else 0.05)
                 task.cancel()
             return await task
 
@@ -154,11 +157,14 @@ async def post_plainly(port: int) -> object:
         writer.transport.abort()
 
 
-def test_a_task_that_was_stopped_while_connecting_sent_nothing():
-    for how in ("timeout", "wait_for", "cancel"):
-        assert stopped(post_plainly, how=how, reading=False).outcome is NOT_SENT, how
+every_way = pytest.mark.parametrize("how", ["timeout", "wait_for", "cancel"])
 
 
-def test_a_task_that_was_stopped_while_it_waited_for_the_answer_may_have_sent():
-    for how in ("timeout", "wait_for", "cancel"):
-        assert stopped(post_plainly, how=how, reading=True).outcome is UNKNOWN, how
+@every_way
+def test_a_task_that_was_stopped_while_connecting_sent_nothing(how):
+    assert stopped(how, reading=False).outcome is NOT_SENT
+
+
+@every_way
+def test_a_task_that_was_stopped_while_it_waited_for_the_answer_may_have_sent(how):
+    assert stopped(how, reading=True).outcome is UNKNOWN
