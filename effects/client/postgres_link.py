@@ -24,7 +24,6 @@ from effects.core.problems import (
     LedgerBehind,
     LedgerProblem,
     LedgerUnavailable,
-    ScopeMissing,
     StaleFence,
     TokenRefused,
 )
@@ -377,7 +376,7 @@ def _problem(state: str, says: str, hint: str) -> LedgerProblem:
         after = RETRY_AFTER_BEHIND_SECONDS if hint == "behind" else RETRY_AFTER_SECONDS
         return kind(says, retry_after_seconds=after)
     if state == NO_RIGHT:
-        return ScopeMissing(f"This role may not do this: {says}.")
+        return TokenRefused(f"This role is no agent's, or no more: {says}.")
     if state == "22023":  # Raised by the agent functions themselves, in words of ours.
         return BadRequest(says)
     if state.startswith(("22", "23", "54")):
