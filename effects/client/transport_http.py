@@ -6,8 +6,9 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
-from urllib.parse import quote
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 from uuid import UUID
 
 import httpx2
@@ -39,6 +40,11 @@ __all__ = ["HttpTransport", "Timeouts"]
 
 ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
 SHOWN_CHARACTERS_MAX: Final = 200
+HEADERS: Final = {
+    "Accept": "application/json",
+    "Connection": "keep-alive",
+    "User-Agent": f"counterfoil-client/{VERSION}",
+}
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -68,8 +74,8 @@ class HttpTransport:
         self._token = token if isinstance(token, str) else None
         self._timeouts = timeouts or Timeouts()
         self._lock = threading.Lock()
-        self._client: httpx2.Client | None = None
-        self._client_pid = 0
+        self._transport: httpx2.HTTPTransport | None = None
+        self._transport_pid = 0
 
     def claim(self, request: ClaimRequest) -> ClaimAnswer:
         return self._ask("POST", "claims", ClaimAnswer, body=request)
@@ -107,9 +113,9 @@ class HttpTransport:
 
     def close(self) -> None:
         with self._lock:
-            client, self._client = self._client, None
-        if client is not None and self._client_pid == os.getpid():
-            client.close()
+            transport, self._transport = self._transport, None
+        if transport is not None and self._transport_pid == os.getpid():
+            transport.close()
 
     def _ask(
         self,
@@ -136,18 +142,23 @@ class HttpTransport:
     def _send(
         self, method: str, path: str, content: str | None, timeout: httpx2.Timeout
     ) -> httpx2.Response:
-        headers = {"authorization": f"Bearer {self._current_token()}"}
+        headers = {**HEADERS, "Authorization": f"Bearer {self._current_token()}"}
         if content is not None:
-            headers["content-type"] = "application/json"
+            headers["Content-Type"] = "application/json"
+        extensions: dict[str, Any] = {"timeout": timeout.as_dict()}
+        request = httpx2.Request(
+            method, self._url + path, content=content, headers=headers, extensions=extensions
+        )
         try:
-            return self._open_client().request(
-                method, self._url + path, content=content, headers=headers, timeout=timeout
-            )
+            response = self._open_transport().handle_request(request)
+            response.request = request
+            response.read()
         except httpx2.HTTPError as error:
             raise LedgerUnavailable(
                 f"The ledger at {self._url} gave no answer ({type(error).__name__}: {error})."
                 " Ask again later."
             ) from error
+        return response
 
     def _current_token(self) -> str:
         if self._token is None:
@@ -155,16 +166,25 @@ class HttpTransport:
             self._token = self._token_source()
         return self._token
 
-    def _open_client(self) -> httpx2.Client:
+    def _open_transport(self) -> httpx2.HTTPTransport:
+        """The connections. Not a whole client of httpx2: cookies, redirects and their like are not
+        for a ledger, and would take as long as the connection itself does."""
         with self._lock:
-            if self._client is None or self._client_pid != os.getpid():
+            if self._transport is None or self._transport_pid != os.getpid():
                 # A forked child must not write into its parent's connections.
-                self._client = httpx2.Client(
-                    follow_redirects=False,
-                    headers={"user-agent": f"counterfoil-client/{VERSION}"},
-                )
-                self._client_pid = os.getpid()
-            return self._client
+                self._transport = httpx2.HTTPTransport(proxy=_proxy_for(self._url))
+                self._transport_pid = os.getpid()
+            return self._transport
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for this address, if any."""
+    parts = urlsplit(url)
+    named = getproxies()
+    proxy = named.get(parts.scheme) or named.get("all")
+    if not proxy or proxy_bypass(parts.hostname or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def _of_batch(item: BatchItem) -> ClaimAnswer | LedgerProblem:

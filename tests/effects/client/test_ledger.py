@@ -247,7 +247,7 @@ def test_one_ledger_serves_several_threads(ledger, scripted):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_opens_connections_of_its_own(scripted):
     transport = HttpTransport(scripted.url, "a-token")
-    opened = transport._open_client  # noqa: SLF001 - which connections it uses shows nowhere else
+    opened = transport._open_transport  # noqa: SLF001 - which connections it uses shows nowhere else
     transport.status("x")
     parents = opened()
     child = os.fork()
