@@ -18,6 +18,7 @@ from effects.core.recovery_messages import (
     Observation,
     Received,
     RecoveryRecord,
+    RecoveryRequest,
     RecoveryStep,
     RefreshFailure,
     ReplayContract,
@@ -28,7 +29,7 @@ from effects.core.streams import ArgumentsState, Dispatched
 from effects.core.vocabulary import EffectClass, Outcome, Terminal
 from tests.effects.core.recovering import NOW, decided
 
-unhurried = settings(deadline=None, max_examples=250)
+unhurried = settings(deadline=None, max_examples=200)
 STARTS_A_GENERATION = {RecoveryStep.SEND, RecoveryStep.REPLAY}
 SAFE_BESIDE = {Concurrent.REFUSED, Concurrent.JOINED}
 
@@ -151,7 +152,9 @@ def test_every_turn_gets_a_decision_that_rests_on_something_seen(record, failure
     assert decision.observations
     assert set(decision.observations) <= seen
     assert len(decision.calls) == len(record.calls)
-    assert decided(record, failure, contract) == decision
+    asked = RecoveryRequest(record=record, failure=failure, contract=contract)
+    told = RecoveryRequest.model_validate_json(asked.model_dump_json())
+    assert decided(told.record, told.failure, told.contract) == decision, "as it travels, too"
     event(f"{decision.step} by {decision.mechanism}")  # shown with --hypothesis-show-statistics
 
 
