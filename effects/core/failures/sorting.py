@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from effects.core.answers import AnswerMeaning, Contract, explain_answer, explain_grpc_status
 from effects.core.failures.answered import CODE_CHARACTERS_MAX, Answer, answer_of, is_echo
-from effects.core.failures.chain import chain_of, frames_of, name_of, place_of
+from effects.core.failures.chain import chain_of, frames_of, name_of, names_of, place_of
 from effects.core.failures.row import ErrorProof
 from effects.core.failures.rows_python import CONNECTING
 from effects.core.failures.sends import Sends, sends_in_traces
@@ -110,7 +109,8 @@ def _saying(error: BaseException, rules: ErrorRules) -> _Saying | None:
     own: ErrorRow | None = rules.row_for(error)
     if own is not None:
         return _Saying(own.proof, own.why, own=True)
-    if isinstance(error, TimeoutError) and isinstance(error.__cause__, asyncio.CancelledError):
+    cause = names_of(type(error.__cause__)) if error.__cause__ is not None else []
+    if isinstance(error, TimeoutError) and "asyncio.CancelledError" in cause:
         # asyncio.timeout raises at its own place; where the task was cancelled tells the stage.
         return _Saying(ErrorProof.ITS_CAUSE, "a timeout of asyncio")
     row = listed_row(error)

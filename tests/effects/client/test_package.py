@@ -1,5 +1,6 @@
 """What an agent installs, and what it may rely on."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -79,6 +80,38 @@ print(send(ToolCall(conversation="c", turn_index=0)).status)
         timeout=60,
     )
     assert (ran.stdout.strip(), ran.returncode) == ("ledger_unavailable", 0), ran.stderr
+
+
+def test_importing_the_client_imports_nothing_until_a_name_is_used():
+    program = """
+import sys
+import effects.client
+heavy = {"asyncio", "httpx2", "psycopg", "pydantic"}
+print(sorted(heavy & set(sys.modules)))
+print(effects.client.Ledger.__name__, "Ledger" in dir(effects.client), "pydantic" in sys.modules)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines() == ["[]", "Ledger True True"]
+
+
+def test_a_type_checker_sees_the_names_where_they_are_imported_from():
+    tree = ast.parse(Path(effects.client.__file__).read_text())
+    (checked,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        alias.name: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == effects.client.WHERE
+    assert sorted(seen) == sorted(effects.client.__all__)
+
+
+def test_a_name_that_the_client_has_not_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Legder'"):
+        _ = effects.client.Legder
 
 
 PYTHON = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
