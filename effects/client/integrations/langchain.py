@@ -107,7 +107,7 @@ class EffectTool(BaseTool):
         super().__init__(
             name=tool.name,
             description=description,
-            args_schema=create_model(tool.name, __base__=(arguments, InGraph)),
+            args_schema=create_model(tool.name, __base__=(InGraph, arguments)),
             metadata={OURS: tool.name},
         )
         self._tool = tool

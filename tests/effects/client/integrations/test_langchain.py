@@ -111,6 +111,20 @@ def test_a_tool_without_words_is_refused(ledger: Ledger) -> None:
     assert as_langchain(refund, description="Refund.").description == "Refund."
 
 
+def test_arguments_may_have_any_name(granting: ScriptedLedger, ledger: Ledger) -> None:
+    names = {"runtime": "r", "config": "c", "given": "g", "call_id": "i"}
+    got: list[Any] = []
+
+    @effect(ledger, effect_class="keyed_write")
+    def refund(call: Call, *, runtime: str, config: str, given: str, call_id: str) -> None:
+        """Refund."""
+        got.append((runtime, config, given, call_id))
+
+    answered(graph_of(as_langchain(refund)), said((STRONG, names)))
+    assert got == [("r", "c", "g", "i")]
+    assert json.loads(granting.told(ClaimRequest)[0].arguments) == names
+
+
 # Which call it is
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,7 +30,7 @@ from effects.client import AsyncLedger, Call, Ledger, NotSent, ToolCall, effect
 from effects.client.integrations.mcp import CLAIM_META, KEY_META, place_of
 from effects.client.integrations.mcp_client import call_tool, remote_tool
 from effects.client.integrations.mcp_server import add_tool
-from effects.core.messages import Problem
+from effects.core.messages import ClaimRequest, Problem
 from effects.core.vocabulary import ClaimState, TokenScope
 from effects.models import Workspace
 from ledger import auth, queries
@@ -152,24 +151,10 @@ def test_a_call_whose_answer_was_lost_is_re_issued_and_gets_the_first_result(
 
 @live
 def test_a_call_that_lost_its_client_runs_to_its_end_and_the_re_issued_one_waits_for_it(
-    shop: Shop,
+    shop: Shop, live_api: str, token: str
 ) -> None:
     """The protocol calls a lost connection a cancellation, but half an effect helps nobody."""
-    shop.sell()
 
-    def lose_the_client() -> None:
-        shop.line.cut()
-        shop.line.mend()
-        time.sleep(0.6)
-
-    shop.meanwhile = lose_the_client
-    result = awaited(shop.order())
-    assert shop.orders == ["Z"]
-    assert result.structured_content["result"] == {"order": 1}
-
-
-@live
-def test_an_async_tool_is_carried_to_its_end_too(shop: Shop, live_api: str, token: str) -> None:
     async def story() -> CallToolResult:
         # The server has a loop of its own, so its ledger is made there, at the first call.
         made: list[AsyncLedger] = []
@@ -241,28 +226,6 @@ def test_rounds_that_ask_for_input_are_one_call_also_when_the_last_answer_is_los
     assert rounds == [False, True, False, True]
     assert shop.orders == ["Z"]
     assert result.structured_content["result"] == {"order": 1}
-
-
-@live
-def test_another_call_of_the_model_is_another_order(shop: Shop) -> None:
-    shop.sell()
-    for at in (AT, AT, replace(AT, turn_index=3, call_id="call_fedcba9876543210")):
-        assert told(awaited(shop.order(at))) == "completed"
-    assert shop.orders == ["Z", "Z"]
-
-
-@live
-def test_callers_are_told_apart_by_whoever_knows_them(shop: Shop) -> None:
-    callers = iter(["ada", "ada", "bob"])
-
-    def identify(ctx: Context[Any, Any]) -> ToolCall:
-        at = place_of(ctx.request_context.meta)
-        return replace(at, conversation=f"{next(callers)}/{at.conversation}")
-
-    shop.sell(identify=identify)
-    for _ in range(3):
-        awaited(shop.order())
-    assert shop.orders == ["Z", "Z"]
 
 
 # Servers that recognise nothing
@@ -421,3 +384,19 @@ def test_a_tool_that_asks_for_input_after_its_claim_is_not_added() -> None:
 
     with pytest.raises(TypeError, match="asks for input after its claim"):
         add_tool(MCPServer("shop", log_level="CRITICAL"), place_order)
+
+
+def test_callers_are_told_apart_by_whoever_knows_them(
+    scripted: ScriptedLedger, scripted_shop: Shop
+) -> None:
+    callers = iter(["ada", "ada", "bob"])
+
+    def identify(ctx: Context[Any, Any]) -> ToolCall:
+        at = place_of(ctx.request_context.meta)
+        return replace(at, conversation=f"{next(callers)}/{at.conversation}")
+
+    scripted_shop.sell(identify=identify)
+    for _ in range(3):
+        awaited(scripted_shop.order())
+    said = [one.conversation for one in scripted.told(ClaimRequest)]
+    assert said == ["ada/c-9", "ada/c-9", "bob/c-9"]
