@@ -31,7 +31,7 @@ TRANSPORTS: Final = ("postgres", "http")
 def main() -> None:
     options = _options()
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # It would tell of every request.
-    with ground() as where:
+    with ground(door="http" in options.transports) as where:
         said: list[Figure] = []
         sides = _sides(where, options.transports)
         home = options.results.parent / "rivals"

@@ -31,8 +31,9 @@ class Ground:
 
 
 @contextmanager
-def ground() -> Iterator[Ground]:
-    """Sets Django up for this process, once: it may be asked for once a process."""
+def ground(*, door: bool) -> Iterator[Ground]:
+    """Sets Django up for this process, so it may be asked for once a process. `door`: the API is
+    measured too, and its process started."""
     with tempfile.TemporaryDirectory(prefix="counterfoil-bench-") as folder:
         postgres = LocalPostgres(
             home=Path(folder) / "postgres",
@@ -48,9 +49,12 @@ def ground() -> Iterator[Ground]:
                 "COUNTERFOIL_SECRET_KEY": secrets.token_urlsafe(48),
                 "DJANGO_SETTINGS_MODULE": "effects.settings",
             }
-            stack.manage("migrate", "-v0", "--skip-checks")
-            url, door = _door()
-            with stack.running(door, log=Path(folder) / "door.log"):
+            _set_up()
+            if not door:
+                yield _settled(postgres.url, "")
+                return
+            url, program = _door()
+            with stack.running(program, log=Path(folder) / "door.log"):
                 yield _settled(postgres.url, url)
 
 
@@ -67,10 +71,15 @@ def _door() -> tuple[str, Program]:
     return url, Program(name="api", argv=argv, env=dict(os.environ), ready=ready)
 
 
-def _settled(database_url: str, api_url: str) -> Ground:
+def _set_up() -> None:
     import django  # noqa: PLC0415 - its settings are in place only now
+    from django.core.management import call_command  # noqa: PLC0415 - as above
 
     django.setup()
+    call_command("migrate", verbosity=0, skip_checks=True)
+
+
+def _settled(database_url: str, api_url: str) -> Ground:
     from effects.core.vocabulary import EffectClass, TokenScope  # noqa: PLC0415 - as above
     from effects.models import Tool, Workspace  # noqa: PLC0415 - as above
     from ledger import agents, auth, queries  # noqa: PLC0415 - as above
