@@ -33,11 +33,16 @@ def verdict_of(said: dict[str, Any]) -> str:
 
 
 def event(kind: str, number: int, **more: Any) -> str:
-    said = {"type": f"response.{kind}", "sequence_number": number, "output_index": 0, **more}
+    said: dict[str, Any] = {
+        "type": f"response.{kind}",
+        "sequence_number": number,
+        "output_index": 0,
+        **more,
+    }
     return f"event: response.{kind}\ndata: {json.dumps(said)}\n\n"
 
 
-ITEM = {"type": "function_call", "id": "fc", "call_id": "call_x", "name": "pay"}
+ITEM: dict[str, Any] = {"type": "function_call", "id": "fc", "call_id": "call_x", "name": "pay"}
 NUMBERED = [
     event("created", 0, response={"id": "r"}),
     event("output_item.added", 1, item=ITEM),
@@ -54,10 +59,17 @@ def resumed(first: int, cut: int, then: int) -> dict[str, Any]:
         {"sse": "".join(NUMBERED[:first]) + NUMBERED[first][:cut], "eof": "reset"},
         {"sse": "".join(NUMBERED[then:]), "eof": "clean", "starting_after": then - 1},
     ]
-    call = {"ordinal": 0, "name": "pay", "id": "call_x", "args_state": "complete"}
-    stream = {"terminal": "success", "cursor": 5, "calls": [call | {"args": {"a": 1}}]}
+    call: dict[str, Any] = {"ordinal": 0, "name": "pay", "id": "call_x", "args_state": "complete"}
+    stream = {"terminal": "success", "cursor": 5, "gaps": [], "calls": [call | {"args": {"a": 1}}]}
     given = {"protocol": "openai_responses", "segments": segments}
     return {"id": "R", "kind": "stream", "input": given, "expected": {"stream": stream}}
+
+
+def marked_again(said: dict[str, Any]) -> dict[str, Any]:
+    """The second connection begins with a byte order mark, like every connection of its server."""
+    second = said["input"]["segments"][1]
+    second["sse"] = "\N{BYTE ORDER MARK}" + second["sse"].partition("\n")[2]
+    return said
 
 
 def rechunked(case_id: str) -> dict[str, Any]:
@@ -70,7 +82,12 @@ def rechunked(case_id: str) -> dict[str, Any]:
 
 
 def recipe(protocol: str) -> dict[str, Any]:
-    said = {"protocol": protocol, "tool": "quote", "args_prefix": '{"p":"', "repeat": "x"}
+    said: dict[str, Any] = {
+        "protocol": protocol,
+        "tool": "quote",
+        "args_prefix": '{"p":"',
+        "repeat": "x",
+    }
     said |= {"times": 9000, "args_suffix": '"}', "terminal": "success"}
     call = {"name": "quote", "id": "*", "args_state": "complete", "dispatchable": True}
     stream = {"terminal": "success", "calls": [call]}
@@ -141,8 +158,9 @@ PAIRS = [
 
 UNSEEN: dict[str, dict[str, Any]] = {
     "other chunks": rechunked("S07"),
-    "resumed with an overlap": resumed(first=3, cut=40, then=2),
-    "resumed without one": resumed(first=3, cut=40, then=3),
+    "resumed with an overlap": resumed(first=3, cut=130, then=2),
+    "resumed without one": resumed(first=3, cut=130, then=3),
+    "resumed with a mark": marked_again(resumed(first=3, cut=130, then=3)),
     **{f"a recipe for {p}": recipe(p) for p in ("anthropic", "openai_chat", "openai_responses")},
     "large integers": {
         "id": "P", "kind": "canonical", "input": {"args_pairs": PAIRS}, "expected": {}
