@@ -7,7 +7,7 @@ LIKE_PRODUCTION = env COUNTERFOIL_SECRET_KEY=$$(head -c 64 /dev/urandom | base64
 	COUNTERFOIL_VAR=.cache/check DATABASE_URL=postgresql://counterfoil@localhost/counterfoil \
 	CELERY_BROKER_URL=amqp://localhost// COUNTERFOIL_DESK_URL=https://desk.example.com
 
-.PHONY: demo up test check slow faultlab cases bench lock shots ready
+.PHONY: demo up test check slow faultlab cases bench lock ready
 
 demo: ready ## everything, with a provider that misbehaves and agents that meet it
 	@exec $(PYTHON) manage.py demo
@@ -47,8 +47,6 @@ CASES = tests/cases
 cases: ready ## cases from bug reports: a line for each that fails, and how many passed
 	@exec $(PYTHON) -m tests.cases "$(CASES)"
 
-shots: ready
-	@echo "make $@: not built yet" >&2; exit 1
 
 ready:
 	@./bootstrap.sh

@@ -9,6 +9,7 @@ from ledger.management.invariants import (
     evidence,
     ingest,
     refold,
+    running,
     storage,
     work_lists,
 )
@@ -38,4 +39,5 @@ def further_checks() -> tuple[Check, ...]:
         *work_lists.CHECKS,
         *storage.WAYS_AROUND,
         *canaries.CHECKS,
+        *running.CHECKS,
     )
