@@ -10,9 +10,9 @@ Needs the extra `mcp`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from effects.client.aio import AsyncCall, AsyncLedger
 from effects.client.asking import ToolCall
@@ -57,8 +57,9 @@ LOSSES: Final = (httpx2.TransportError, OSError, anyio.ClosedResourceError, anyi
 PAUSE_SECONDS_FIRST: Final = 0.1
 """Before a request is re-issued for the first time; it doubles with every further one."""
 
-
 Connect = Callable[[], AbstractAsyncContextManager[Client]]
+
+Answer = TypeVar("Answer")
 
 
 class OutcomeUnknown(Exception):
@@ -83,27 +84,48 @@ async def call_tool(
 
     Raises `MCPError` for an error that the server answered, as `Client.call_tool` does.
     """
-    meta, asked = meta_of(at), False
+    meta, asked = meta_of(at), 0
+
+    async def ask(client: Client) -> CallToolResult | None:
+        nonlocal asked
+        if asked and not await _recognises(client, name):
+            return None
+        asked += 1
+        return await client.call_tool(
+            name,
+            arguments,
+            read_timeout_seconds=read_timeout_seconds,
+            meta=cast("RequestParamsMeta", {**meta, RETRY_META: asked - 1}),
+        )
+
     for retry in range(max(1, tries_max)):
         if retry:
             await anyio.sleep(PAUSE_SECONDS_FIRST * 2 ** (retry - 1))
         try:
-            async with connect() as client:
-                if asked and not await _recognises(client, name):
-                    break
-                asked = True
-                return await client.call_tool(
-                    name,
-                    arguments,
-                    read_timeout_seconds=read_timeout_seconds,
-                    meta=cast("RequestParamsMeta", {**meta, RETRY_META: retry}),
-                )
+            result = await _answered(connect, ask)
         except Exception as problem:
             lost = _lost(problem)
             if lost is None:
                 raise
             logger.warning("%s: no answer (%s: %s).", name, type(lost).__name__, lost)
+            continue
+        if result is None:
+            break
+        return result
     return result_of(_unknown(name) if asked else _never_sent(name))
+
+
+async def _answered(connect: Connect, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
+    """What `ask` gets of a client; an answer that came counts also if closing the client fails."""
+    answers: list[Answer] = []
+    try:
+        async with connect() as client:
+            answers.append(await ask(client))
+    except Exception as problem:
+        if not answers:
+            raise
+        logger.info("The client did not close well: %s: %s", type(problem).__name__, problem)
+    return answers[0]
 
 
 def _lost(problem: Exception) -> Exception | None:
@@ -164,16 +186,17 @@ def remote_tool(
     """
 
     async def ask(arguments: dict[str, Any], meta: dict[str, Any]) -> Any:
+        async def once(client: Client) -> CallToolResult:
+            await client.list_tools()  # The client has to know the schema before it sends.
+            return await client.session.call_tool(
+                name,
+                arguments,
+                read_timeout_seconds=read_timeout_seconds,
+                meta=cast("RequestParamsMeta", meta),
+            )
+
         try:
-            async with connect() as client:
-                await client.list_tools()  # The client has to know the schema before it sends.
-                result = await client.session.call_tool(
-                    name,
-                    arguments,
-                    read_timeout_seconds=read_timeout_seconds,
-                    meta=cast("RequestParamsMeta", meta),
-                )
-                return _proven(name, result)
+            return _proven(name, await _answered(connect, once))
         except ExceptionGroup as group:
             problem = _lost(group) or group
         raise problem  # Outside the handler: the group around it is no part of what was met.

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, cast
+from uuid import UUID
 
 from effects.client.aio import AsyncLedger
 from effects.client.asking import ToolCall
@@ -130,10 +131,16 @@ class _Handler:
             return refused(f"The record of {tool.name} could not be opened.", "Nothing was sent.")
         if told.status != "in_flight" or told.claim_id is None or self._wait_seconds <= 0:
             return told
-        ledger = tool._ledger_now()  # noqa: SLF001 - the ledger that the tool has just asked
+        try:
+            return await self._waited(told.claim_id)
+        except LedgerProblem:
+            return told  # Asking again is a courtesy; what was said is still true.
+
+    async def _waited(self, claim_id: UUID) -> Effect:
+        ledger = self._tool._ledger_now()  # noqa: SLF001 - the ledger that the tool has just asked
         if isinstance(ledger, AsyncLedger):
-            return await ledger.wait(told.claim_id, self._wait_seconds)
-        waiting = partial(ledger.wait, told.claim_id, self._wait_seconds)
+            return await ledger.wait(claim_id, self._wait_seconds)
+        waiting = partial(ledger.wait, claim_id, self._wait_seconds)
         return cast("Effect", await anyio.to_thread.run_sync(waiting, abandon_on_cancel=True))
 
 

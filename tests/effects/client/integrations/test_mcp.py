@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -257,6 +257,22 @@ def test_a_server_that_recognises_nothing_is_asked_once_whatever_it_calls_itself
     assert shop.orders == ["Z"]
     assert (told(result), result.is_error) == ("unknown", False)
     assert result.structured_content["next_step"].startswith("Do not call this tool again")
+
+
+def test_an_answer_that_came_counts_also_if_its_connection_then_breaks(
+    scripted_shop: Shop,
+) -> None:
+    sell_unclaimed(scripted_shop)
+
+    @contextlib.asynccontextmanager
+    async def connect() -> AsyncIterator[Client]:
+        async with scripted_shop.connect() as client:
+            yield client
+        raise ConnectionResetError
+
+    result = awaited(call_tool(connect, "place_order", {"sku": "Z"}, AT))
+    assert result.structured_content == {"order": 1}
+    assert scripted_shop.orders == ["Z"]
 
 
 def test_a_server_that_cannot_be_reached_was_not_called(scripted_shop: Shop) -> None:
