@@ -7,6 +7,7 @@ import importlib
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from effects.client import (
     effect,
 )
 from effects.client.integrations.langchain import EffectTool, as_langchain, message_of
+from effects.client.integrations.langgraph import Seen, place_in_thread
 from effects.core.for_model import for_model
 from effects.core.messages import ClaimAnswer, ClaimRequest, Problem, Unknown
 from effects.core.vocabulary import AnswerCode, ClaimState
@@ -186,16 +188,22 @@ def test_a_call_that_could_not_be_recognised_is_the_authors_error(
     assert granting.said == []
 
 
-def test_a_place_of_ones_own_is_asked_with_what_was_seen(
+def test_a_history_that_is_trimmed_is_placed_by_the_steps_of_its_thread(
     granting: ScriptedLedger, ledger: Ledger
 ) -> None:
-    tool = refund_of(ledger)
-    own = as_langchain(
-        tool._tool,  # noqa: SLF001 - the same function in another place
-        place=lambda seen: ToolCall(caller_key=f"{seen.tool}/{seen.call_id}/{seen.node_attempt}"),
-    )
-    answered(graph_of(own), said(("call_0", {"payment": "p"})))
-    assert granting.told(ClaimRequest)[0].caller_key == "refund/call_0/1"
+    def by_step(seen: Seen) -> ToolCall:
+        step = seen.config["metadata"]["langgraph_step"]
+        return replace(place_in_thread(seen), turn_index=step)
+
+    own = as_langchain(refund_of(ledger)._tool, place=by_step)  # noqa: SLF001 - the same function
+    graph = StateGraph(MessagesState)
+    graph.add_node("wait", lambda state: {"messages": []})
+    graph.add_node("tools", ToolNode([own]))
+    graph.set_entry_point("wait")
+    graph.add_edge("wait", "tools")
+    answered(graph.compile(), said(("call_0", {"payment": "p"})))
+    (asked,) = granting.told(ClaimRequest)
+    assert (asked.turn_index, asked.call_id) == (2, "call_0")
 
 
 # What the model reads
