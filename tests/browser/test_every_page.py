@@ -14,6 +14,7 @@ from playwright.sync_api import Page
 from effects.core.vocabulary import Role, SightingWord
 from effects.models import Membership, Tool
 from ledger import queries
+from tests.ledger.mirror import event, tell
 from tests.support.desk import (
     a_call,
     a_keyed_tool,
@@ -28,7 +29,9 @@ from tests.support.looking import PHONE, come_in, faults, faults_of_colour, over
 
 WIDE = {"width": 1280, "height": 900}
 
-NOT_PAGES = frozenset({"/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/"})
+NOT_PAGES = frozenset(
+    {"/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/", "/v1/traces"}
+)
 """Answers to programs, and addresses that only take a form."""
 ONLY_TAKE_A_FORM = frozenset({"/settings/sessions/end/", "/second-person/retire/"})
 
@@ -54,6 +57,8 @@ def a_full_desk() -> tuple[Tool, list[str]]:
     done = complete(charge, a_call(charge))
     ben = a_person(shop, Role.VIEWER, "ben")
     claim = queries.claim(shop.pk, weak)
+    response = {"stream": "s1", "conversation": claim.conversation, "turn_index": claim.turn_index}
+    tell(shop.pk, event("s1", "stream.recorded", **response, terminal="cut"), streams=True)
     turn = reverse("turns") + f"?conversation={claim.conversation}"
     return charge, [
         *(reverse("call", args=[claim_id]) for claim_id in (weak, done)),
