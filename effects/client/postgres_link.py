@@ -278,15 +278,14 @@ class _Link:
         return self._pgconn.transaction_status == pq.TransactionStatus.IDLE
 
     def is_alive(self) -> bool:
-        """Asked before a connection that was idle is used: has the server ended it meanwhile?"""
+        """Asked before a connection that was idle is used: has the server ended it meanwhile?
+
+        A server has nothing to say to an idle connection but its end, or news of its settings, for
+        which a new connection is no loss.
+        """
         if time.monotonic() < self.idle_since + IDLE_SECONDS_TRUSTED:
             return True
-        try:
-            if _is_ready(self._pgconn.socket, writes=False, seconds=0):
-                self._pgconn.consume_input()
-        except psycopg.Error:
-            return False
-        return self.is_usable
+        return not _is_ready(self._pgconn.socket, writes=False, seconds=0)
 
     def close(self) -> None:
         self._connection.close()
