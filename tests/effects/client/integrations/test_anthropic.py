@@ -11,9 +11,18 @@ from typing import Any
 import anthropic
 import pytest
 
+from effects.client.clock import elapsed_clock_seconds
+from effects.client.integrations import toolbox
 from effects.client.integrations.anthropic import Stop, Toolbox, dispatched, messages
 from effects.client.integrations.guard import Guard
-from effects.core.streams import Dispatched, Ending, Protocol, StreamReader, StreamRecord
+from effects.core.streams import (
+    Dispatched,
+    Ending,
+    Protocol,
+    StreamReader,
+    StreamRecord,
+    read_stream,
+)
 from effects.core.streams.record import Advice
 from effects.core.vocabulary import ClaimState, Terminal
 from ledger.models import Stream
@@ -39,6 +48,7 @@ from tests.support.model_server import (
     says,
     wants,
 )
+from tests.support.model_wire import Names, Wire, body_of
 from tests.support.stack import ROOT
 
 ASKED: list[Any] = [{"role": "user", "content": "Pay what is owed."}]
@@ -304,6 +314,48 @@ def test_an_agent_that_is_stopped_gives_back_what_it_had_not_begun(till):
     ):
         run(model, tools)
     assert [claim.state for claim in till.claims()] == [ClaimState.UNKNOWN, ClaimState.NOT_EXECUTED]
+    assert till.paid == [1200]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_grants_that_came_before_the_agent_stopped_are_given_back(till, monkeypatch):
+    monkeypatch.setattr(toolbox, "CLAIMS_PER_BATCH_MAX", 1)
+
+    async def stopped() -> None:
+        async with till.async_tools() as tools:
+            begin_all = tools.ledger.begin_all
+            asked: list[Any] = []
+
+            async def begin_once(calls):
+                if asked:
+                    raise asyncio.CancelledError
+                asked.extend(calls)
+                return await begin_all(calls)
+
+            monkeypatch.setattr(tools.ledger, "begin_all", begin_once)
+            body = body_of(Wire.ANTHROPIC, wants(PAY, PAY_MORE), Names(), streamed=True)
+            record = read_stream(Protocol.ANTHROPIC, body)
+            with pytest.raises(asyncio.CancelledError):
+                await tools.run_calls(record, tools.ledger.turn(CONVERSATION, 0))
+
+    awaited(stopped())
+    assert [claim.state for claim in till.claims()] == [ClaimState.NOT_EXECUTED]
+    assert till.paid == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_whose_time_went_by_behind_a_slow_one_is_not_sent(till, monkeypatch):
+    def an_hour_goes_by(_) -> None:
+        later = elapsed_clock_seconds() + 3600
+        monkeypatch.setattr("effects.client.call.elapsed_clock_seconds", lambda: later)
+
+    till.send = an_hour_goes_by
+    with till.tools() as tools, model_server(wants(PAY, PAY_MORE), PAID) as model:
+        result = run(model, tools)
+    assert [one.effect and one.effect.status for one in result.ran] == [
+        "completed",
+        "not_executed",
+    ]
     assert till.paid == [1200]
 
 

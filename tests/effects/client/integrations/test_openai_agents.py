@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from typing import Any
+import threading
+from typing import Any, override
 
 import openai
 import pytest
@@ -17,8 +18,9 @@ from agents import (
     UserError,
 )
 
+from effects.client import AsyncCall, AsyncLedger, effect
 from effects.client.integrations.guard import AsyncGuard
-from effects.client.integrations.openai_agents import Turns, function_tools
+from effects.client.integrations.openai_agents import AsyncToolbox, Toolbox, Turns, function_tools
 from effects.core.streams import StreamRecord
 from effects.core.vocabulary import ClaimState, Terminal
 from tests.effects.client.integrations.till import (
@@ -57,37 +59,39 @@ def closed_till(scripted):
     assert (scripted.said, till.paid) == ([], [])
 
 
-class AgentOf:
-    """One agent of the till, with a client of its own. `timeout_seconds` is that of its tools."""
+class AgentOf(contextlib.AsyncExitStack):
+    """One agent of the till, with a client of its own and async tools, unless it is given others.
+    `timeout_seconds` is how long the SDK waits for one of them."""
 
     def __init__(
-        self, till: Till, model: ModelServer, kind: str = "responses", **tool_settings: Any
-    ):
-        self._till, self._model, self._kind = till, model, kind
-        self._settings = tool_settings
+        self,
+        till: Till,
+        model: ModelServer,
+        kind: str = "responses",
+        *,
+        tools: Toolbox | None = None,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        super().__init__()
+        self._till, self._given, self._timeout_seconds = till, tools, timeout_seconds
         self.records: list[StreamRecord] = []
-
-    async def __aenter__(self):
-        self._tools = self._till.async_tools()
-        tools = await self._tools.__aenter__()
-        self.client = openai.AsyncOpenAI(
-            base_url=self._model.openai_url,
+        guard = AsyncGuard(on_record=self.records.append)
+        self._client = openai.AsyncOpenAI(
+            base_url=model.openai_url,
             api_key="none",
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                transport=AsyncGuard(on_record=self.records.append)
-            ),
+            http_client=openai.DefaultAsyncHttpxClient(transport=guard),
         )
-        needs_approval = self._settings.pop("needs_approval", False)
-        offered = function_tools(tools, **self._settings)
-        offered[0].needs_approval = needs_approval
-        model = KINDS[self._kind]("scripted-1", self.client)
-        self.agent = Agent(name="Till", model=model, tools=list(offered))
-        return self
+        self.agent = Agent(name="Till", model=KINDS[kind]("scripted-1", self._client))
 
-    async def __aexit__(self, *error):
-        await self.client.close()
-        await self._tools.__aexit__(*error)
+    @override
+    async def __aenter__(self):
+        await self.enter_async_context(self._client)
+        tools: Any = self._given
+        if tools is None:
+            tools = await self.enter_async_context(self._till.async_tools())
+        self.agent.tools += function_tools(tools, timeout_seconds=self._timeout_seconds)
+        return self
 
     async def run(self, asked: Any = ASKED, turns: Turns | None = None, **more):
         turns = turns or Turns(CONVERSATION)
@@ -140,7 +144,9 @@ def test_parallel_calls_are_claimed_in_their_places_and_a_run_that_begins_again_
 @pytest.mark.django_db(transaction=True)
 def test_turns_go_on_counting_in_a_session_and_after_an_approval_in_another_process(till):
     async def work() -> None:
-        async with AgentOf(till, model, needs_approval=True) as agent:
+        async with AgentOf(till, model) as agent:
+            pay: Any = agent.agent.tools[0]
+            pay.needs_approval = True
             turns = Turns(CONVERSATION)
             waiting = (await agent.run(turns=turns, session=session)).to_state().to_string()
             assert till.paid == []
@@ -150,7 +156,7 @@ def test_turns_go_on_counting_in_a_session_and_after_an_approval_in_another_proc
             await agent.run(await approved(agent.agent, waiting), turns, session=session)
             (effect,) = turns.effects.values()
             assert effect.status == "completed"
-            agent.agent.tools[0].needs_approval = False
+            pay.needs_approval = False
             await agent.run(session=session)
 
     session = SQLiteSession("s")
@@ -186,6 +192,31 @@ def test_a_response_that_broke_off_runs_nothing(closed_till, kind, cut):
 
     with model_server(script) as model:
         awaited(work())
+
+
+def test_without_a_guard_a_call_that_lost_its_arguments_does_not_run_with_the_defaults(scripted):
+    async def work() -> None:
+        async with (
+            AsyncLedger(scripted.url, "none") as ledger,
+            openai.AsyncOpenAI(base_url=model.openai_url, api_key="none") as client,
+        ):
+
+            @effect(ledger, effect_class="keyed_write")
+            async def send_tip(call: AsyncCall, *, amount: int = 5) -> None:
+                """Send a tip."""
+
+            tools = function_tools(AsyncToolbox(ledger, send_tip))
+            chat = OpenAIChatCompletionsModel("scripted-1", client)
+            agent = Agent(name="Till", model=chat, tools=[*tools])
+            run = Runner.run_streamed(agent, ASKED, hooks=Turns(CONVERSATION), run_config=QUIET)
+            async for _ in run.stream_events():
+                pass
+
+    cut = wants(("send_tip", {"amount": 1200})).but(cut_after=b'"send_tip"', whole_event=True)
+    with model_server(cut, PAID) as model:
+        awaited(work())
+    assert [told["status"] for told in model.requests[1].results] == ["refused"]
+    assert scripted.said == []
 
 
 def test_a_run_without_turns_is_an_error_before_anything_is_asked(closed_till):
@@ -227,6 +258,24 @@ def test_what_failed_took_too_long_or_was_cancelled_is_told_as_unknown_and_the_r
         assert told["next_step"].startswith("Do not call this tool again")
         assert "try again" not in str(told).lower()
     assert [claim.state for claim in till.claims()] == [ClaimState.UNKNOWN] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_plain_tool_that_outlasts_its_timeout_is_told_as_running_and_ends_in_its_thread(till):
+    told = threading.Event()
+    till.send = lambda _: told.wait(10)
+
+    async def work() -> None:
+        async with AgentOf(till, model, tools=tools, timeout_seconds=0.3) as agent:
+            assert (await agent.run()).final_output == "It is paid."
+            told.set()
+
+    with till.tools() as tools, model_server(wants(PAY), PAID) as model:
+        awaited(work())
+        (seen,) = model.requests[1].results
+        assert seen["status"] == "in_flight"
+        assert tools.ledger.wait(seen["claim"], 10).status == "completed"
+    assert till.paid == [1200]
 
 
 @pytest.mark.django_db(transaction=True)
