@@ -7,6 +7,7 @@ tomorrow is judged tomorrow.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from playwright.sync_api import Page
@@ -57,8 +58,9 @@ def a_full_desk() -> tuple[Tool, list[str]]:
     done = complete(charge, a_call(charge))
     ben = a_person(shop, Role.VIEWER, "ben")
     claim = queries.claim(shop.pk, weak)
-    response = {"stream": "s1", "conversation": claim.conversation, "turn_index": claim.turn_index}
-    tell(shop.pk, event("s1", "stream.recorded", **response, terminal="cut"), streams=True)
+    place: dict[str, Any] = {"conversation": claim.conversation, "turn_index": claim.turn_index}
+    cut = event("s1", "stream.recorded", stream="s1", terminal="cut", **place)
+    tell(shop.pk, cut, streams=True)
     turn = reverse("turns") + f"?conversation={claim.conversation}"
     return charge, [
         *(reverse("call", args=[claim_id]) for claim_id in (weak, done)),

@@ -29,7 +29,7 @@ from effects.core.streams import ArgumentsState, Dispatched
 from effects.core.vocabulary import EffectClass, Outcome, Terminal
 from tests.effects.core.recovering import NOW, decided
 
-unhurried = settings(deadline=None, max_examples=200)
+unhurried = settings(deadline=None, max_examples=120)
 STARTS_A_GENERATION = {RecoveryStep.SEND, RecoveryStep.REPLAY}
 SAFE_BESIDE = {Concurrent.REFUSED, Concurrent.JOINED}
 
