@@ -13,3 +13,9 @@ alter default privileges in schema public grant usage, select on sequences to :"
 alter default privileges in schema public grant execute on functions to :"app";
 -- Events are written once. Triggers refuse the rest as well; nothing should even be able to ask.
 revoke update, delete on ledger_event from :"app";
+-- Agents that speak to PostgreSQL themselves have roles of their own: `manage.py agent_role create`
+-- makes and grants them, run as the owner. Which workspace a role opens, only the owner says.
+revoke insert, update, delete on ledger_agentrole from :"app";
+-- Neither they nor anybody else makes things here that others would find, or fills the disk.
+revoke create on schema public from public;
+revoke temporary on database :"DBNAME" from public;

@@ -69,6 +69,7 @@ def test_the_serving_role_claims_reports_finds_out_and_verifies(shop: Shop) -> N
         "update ledger_event set at = at",
         "delete from ledger_event",
         "truncate ledger_event cascade",
+        "update ledger_agentrole set workspace_id = workspace_id + 1",
         "alter table ledger_event disable trigger all",
         "drop trigger ledger_event_append_only on ledger_event",
         "create or replace function ledger_clock() returns timestamptz return now()",
