@@ -39,7 +39,9 @@ class OpenAIResponsesReader:
             case ["response", kind]:
                 self._response(kind, _object(said.get("response")))
             case ["error"]:
-                self._seen.fail(said.get("error") or said, request_id=said.get("request_id"))
+                # Flat, its own type is the event's; what went wrong is its code.
+                flat = {"type": said.get("code"), "message": said.get("message")}
+                self._seen.fail(said.get("error") or flat, request_id=said.get("request_id"))
             case _:
                 pass
 

@@ -54,7 +54,8 @@ class StreamReader:
     def feed_event(self, event: object, *, at: float | None = None) -> None:
         """The next event object of an SDK, or its plain dictionary."""
         self._tell_time(at)
-        said = event.model_dump() if hasattr(event, "model_dump") else event
+        # What the SDK's types do not hold yet is no reason for it to warn the agent.
+        said = event.model_dump(warnings=False) if hasattr(event, "model_dump") else event
         if not isinstance(said, dict):
             self._seen.warn(f"unreadable event: {type(event).__name__}")
             self._seen.suspect_open_calls(StreamFlag.UNREADABLE_EVENT)

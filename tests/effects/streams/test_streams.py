@@ -127,7 +127,7 @@ def test_a_message_ended_only_if_its_protocol_said_so(protocol, events, terminal
         (
             RESPONSES,
             {"type": "error", "code": "rate_limited", "message": "Busy", "sequence_number": 3},
-            "error",
+            "rate_limited",
         ),
         (
             RESPONSES,

@@ -10,6 +10,7 @@ from typing import Any
 
 import anthropic
 import pytest
+from anthropic._models import construct_type
 
 from effects.client.clock import elapsed_clock_seconds
 from effects.client.integrations import toolbox
@@ -196,6 +197,17 @@ def test_a_model_that_cannot_be_reached_is_told_and_a_wrong_request_is_raised(cl
             run(model, tools, wrong_name=1)
         with pytest.raises(ValueError, match="stream is not for it"):
             run(model, tools, stream=True)
+
+
+def test_what_the_sdk_does_not_know_yet_is_read_without_a_warning():
+    reader = StreamReader(Protocol.ANTHROPIC, from_events=True)
+    block = {"type": "brand_new", "said": 1}
+    event: Any = construct_type(
+        type_=anthropic.types.RawMessageStreamEvent,
+        value={"type": "content_block_start", "index": 0, "content_block": block},
+    )
+    reader.feed_event(event)
+    assert reader.close().calls == ()
 
 
 def test_a_guard_turns_the_end_of_a_broken_stream_into_an_error():
