@@ -29,6 +29,7 @@ from effects.core.problems import LedgerBehind, LedgerProblem, LedgerUnavailable
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass
 
 if TYPE_CHECKING:
+    from effects.client.offline import Offline
     from effects.client.recovering import Told
     from effects.core.recovery_messages import EndpointContract, RecoveryDecision, RecoveryRecord
     from effects.core.streams.record import StreamRecord
@@ -60,7 +61,8 @@ class Ledger:
     that returns one and is asked again once when the token is refused. Where `url` is that of the
     ledger's database (`postgresql://`), the agent's own role in it takes the place of both.
 
-    While the ledger cannot be asked nothing is sent: the call comes back as `ledger_unavailable`.
+    While the ledger cannot be asked nothing is sent: the call comes back as `ledger_unavailable`,
+    unless its tool opted in and every other condition of `docs/adr/0016` holds.
     An end that could not be reported comes back with `reported=False`. With a `spool`, a folder of
     this agent's own, it is kept there and delivered once the ledger answers again, by this process
     or by the next one that is given the folder. While a tool runs its lease is kept by heartbeats.
@@ -80,6 +82,7 @@ class Ledger:
         self._patience = patience or Patience()
         kept_in = None if spool is None else Spool(spool)
         self._reporter = Reporter(self._transport, self._patience, spool=kept_in)
+        self._offline = _offline(self._reporter, kept_in)
         self._pulse = Pulse()
 
     def __enter__(self) -> Self:
@@ -126,6 +129,7 @@ class Ledger:
                 contract=contract,
                 object_from=object_from,
                 outside=sys.exception(),
+                received=at.received,
             )
         )
         if isinstance(begun, Effect):
@@ -147,9 +151,9 @@ class Ledger:
         itself is wrong; nothing was granted then.
         """
         try:
-            (answer,), asked_at = self._ask(lambda: [self._transport.claim(asked.request)])
+            (answer,), asked_at = self._ask([asked], lambda: [self._transport.claim(asked.request)])
         except LedgerUnavailable as problem:
-            return _away(asked.request, problem)
+            return self._away(asked, problem)
         return self._begun(asked, answer, asked_at)
 
     def begin_all(self, calls: Sequence[Asked]) -> list[Call | Effect]:
@@ -162,9 +166,9 @@ class Ledger:
             return []
         requests = [asked.request for asked in calls]
         try:
-            answers, asked_at = self._ask(lambda: self._transport.claim_batch(requests))
+            answers, asked_at = self._ask(calls, lambda: self._transport.claim_batch(requests))
         except LedgerUnavailable as problem:
-            return [_away(request, problem) for request in requests]
+            return [self._away(asked, problem) for asked in calls]
         return [
             _refused(answer)
             if isinstance(answer, LedgerProblem)
@@ -204,14 +208,22 @@ class Ledger:
             object_from=asked.object_from,
             outside=asked.outside,
         )
-        try:
-            call.check_grant()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the tool has not run
-            return call.fail(error)
-        return call
+        return _in_time(call)
+
+    def _away(self, asked: Asked, problem: LedgerUnavailable) -> Call | Effect:
+        """Nobody answered, or nobody in a way that can be used."""
+        going = None if self._offline is None else self._offline.begin(asked, problem)
+        return _away(asked.request, problem) if going is None else _in_time(going)
+
+    def _heard(self, calls: Sequence[Asked], answers: Sequence[Any] | None = None) -> None:
+        """The ledger, or somebody in its place, has said something to these calls."""
+        if self._offline is None:
+            return
+        for asked, answer in zip(calls, answers or [None] * len(calls), strict=True):
+            self._offline.heard(asked.request, answer if isinstance(answer, ClaimAnswer) else None)
 
     def _ask(
-        self, ask: Callable[[], Sequence[ClaimAnswer | LedgerProblem]]
+        self, calls: Sequence[Asked], ask: Callable[[], Sequence[ClaimAnswer | LedgerProblem]]
     ) -> tuple[list[Any], float]:
         """The answers and when they were asked for. Lost answers are asked for again: the same
         nonce gets the same grant, with what is left of its time."""
@@ -219,10 +231,14 @@ class Ledger:
         while True:
             asked_at = elapsed_clock_seconds()
             try:
-                return [_usable(answer) for answer in ask()], asked_at
-            except LedgerBehind:
-                raise
-            except LedgerUnavailable:
+                answers = ask()
+                self._heard(calls, answers)
+                return [_usable(answer) for answer in answers], asked_at
+            except LedgerProblem as problem:
+                if not problem.facts.get("away"):
+                    self._heard(calls)
+                if isinstance(problem, LedgerBehind) or not isinstance(problem, LedgerUnavailable):
+                    raise
                 pause_seconds = next(pauses, None)
                 if pause_seconds is None:
                     raise
@@ -288,9 +304,12 @@ class Ledger:
 
 def _transport(url: str, token: str | Callable[[], str], timeouts: Timeouts | None) -> Transport:
     if url.startswith(POSTGRES_SCHEMES):
-        # Only who asks for it needs psycopg.
-        from effects.client.transport_postgres import PostgresTransport  # noqa: PLC0415
-
+        try:
+            # Only who asks for it needs psycopg.
+            from effects.client.transport_postgres import PostgresTransport  # noqa: PLC0415
+        except ModuleNotFoundError as missing:
+            needs = "A ledger in PostgreSQL needs psycopg: pip install 'counterfoil[postgres]'."
+            raise ModuleNotFoundError(needs, name=missing.name) from missing
         return PostgresTransport(url, password=token, timeouts=timeouts)
     if not url or not token:
         raise ValueError("A ledger needs its url and a token. Pass both.")
@@ -305,6 +324,23 @@ def claim_request_of(
     text = arguments if isinstance(arguments, str) else arguments_text(arguments)
     arguments_value(text)
     return claim_request(tool=tool, effect_class=effect_class, arguments=text, at=at)
+
+
+def _offline(reporter: Reporter, spool: Spool | None) -> Offline | None:
+    if spool is None:
+        return None
+    # Only an agent that keeps records on disk pays for loading the rule.
+    from effects.client.offline import Offline  # noqa: PLC0415
+
+    return Offline(reporter, spool)
+
+
+def _in_time(call: Call) -> Call | Effect:
+    try:
+        call.check_grant()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the tool has not run
+        return call.fail(error)
+    return call
 
 
 def _away(request: ClaimRequest, problem: LedgerUnavailable) -> Effect:

@@ -114,6 +114,34 @@ def test_a_name_that_the_client_has_not_is_an_attribute_error():
         _ = effects.client.Legder
 
 
+def test_only_who_asks_for_postgresql_needs_psycopg():
+    program = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name == "psycopg":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Blocked())
+import effects.client
+
+try:
+    effects.client.Ledger("postgresql://agent@127.0.0.1/ledger")
+except ModuleNotFoundError as missing:
+    print(missing)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "pip install 'counterfoil[postgres]'" in ran.stdout
+
+
 PYTHON = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
 
 
