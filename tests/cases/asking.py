@@ -11,9 +11,9 @@ import pydantic
 
 from effects.core.exact_json import unstorable_at
 from effects.core.identity import RECIPES, CallFacts
-from effects.core.messages import ClaimRequest
+from effects.core.messages import ClaimRequest, Complete, Fail, Settle, Unknown
 from effects.core.problems import LedgerProblem
-from effects.core.vocabulary import EffectClass
+from effects.core.vocabulary import EffectClass, Outcome
 from effects.models import Tool, Workspace
 from ledger.reading import check_claim
 from tests.cases.bank import to_text
@@ -96,6 +96,13 @@ _MEMBERS: Final = {
 """The files' names of a claim's members beside ours."""
 
 
+def approval_digest(tool: str, arguments: str) -> str:
+    """What a person's approval of a call is bound to, as the integration that asks them has it."""
+    from effects.client.integrations.langgraph import Pending  # noqa: PLC0415 - slow to import
+
+    return Pending(tool=tool, arguments=arguments).digest
+
+
 def workspace_of(event: Fields) -> Workspace:
     """The workspace that stands for the event's tenant."""
     tenant = event.take("tenant", str, "t1")
@@ -141,6 +148,18 @@ def made_elsewhere(name: str, request: ClaimRequest) -> dict[str, Any]:
         *("ordinal", "response_id", "call_id", "caller_key"),
     )
     return {"claim": name, **request.model_dump(mode="json", include=set(members))}
+
+
+def settle_of(outcome: Outcome, **said: Any) -> Settle:
+    """One attempt's report as the ledger reads it."""
+    result = said.pop("result", None)
+    match outcome:
+        case Outcome.COMPLETED:
+            return Complete(result=result, result_stored=result is not None, **said)
+        case Outcome.NOT_SENT:
+            return Fail(proof=Outcome.NOT_SENT, **said)
+        case _:
+            return Unknown(**said)
 
 
 def ordinals_of(events: list[Any]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from uuid import UUID, uuid5
 
 from effects.core.canonical import Refused
-from effects.core.messages import ClaimAnswer, Complete, Fail, Settle, Unknown
+from effects.core.messages import ClaimAnswer, ClaimRequest
 from effects.core.problems import NotOffered
 from effects.core.vocabulary import EffectClass, ItemState, Outcome, Verdict
 from ledger import append, claiming, ingest, queries
@@ -26,10 +26,12 @@ from tests.cases.asking import (
     NAMES,
     Asked,
     Rejected,
+    approval_digest,
     made_elsewhere,
     ordinals_of,
     register,
     request_of,
+    settle_of,
     workspace_of,
 )
 from tests.cases.bank import to_text
@@ -74,6 +76,7 @@ class History:
     allowed_attempts: list[str] = field(default_factory=list)
     words: dict[str, str] = field(default_factory=dict)
     parked: set[str] = field(default_factory=set)
+    _approved: dict[tuple[str | None, int | None, int], str] = field(default_factory=dict)
     _ordinals: dict[str, int] = field(default_factory=dict)
     _seen: dict[str, str] = field(default_factory=dict)
     _dated: bool = False
@@ -127,6 +130,9 @@ class History:
             asked = request_of(event, name, self._ordinals.get(name, 0))
         except Rejected as rejected:
             self.rejected[name] = str(rejected)
+            return
+        if not self._is_approved(asked.request):
+            self.rejected[name] = "not_approved: a person allowed something else at this place"
             return
         register(asked, self.policy, self.window_seconds)
         self.asked[name] = asked
@@ -229,7 +235,7 @@ class History:
                 event, attempt or "a", outcome, ended | {"provider_object": provider_object}
             )
             return
-        settle = _settle(outcome, fence=fence, provider_object=provider_object, **said)
+        settle = settle_of(outcome, fence=fence, provider_object=provider_object, **said)
         append.report(known.workspace_id, known.claim_id, outcome, settle)
 
     def heartbeat(self, event: Fields, name: str) -> None:
@@ -275,8 +281,21 @@ class History:
         event.pass_over("ref", "by", "text", "finish_reason", "tenant")
 
     def approval(self, event: Fields, _name: str) -> None:
-        """The ledger keeps no approvals of calls that nobody has claimed: see ARGUED.md."""
-        event.pass_over("by", "conversation_id", "turn_index", "ordinal", "tool", "args", "tenant")
+        """A person allows a call that its agent has not claimed yet. The agent's integration keeps
+        that, bound to what was shown, and claims nothing else."""
+        event.pass_over("by", "tenant")
+        place = (
+            event.take("conversation_id", str),
+            event.take("turn_index", int),
+            event.take("ordinal", int, 0),
+        )
+        tool, arguments = event.take("tool", str), to_text(event.take("args", object, None))
+        self._approved[place] = approval_digest(tool, arguments)
+
+    def _is_approved(self, request: ClaimRequest) -> bool:
+        place = (request.conversation, request.turn_index, request.position)
+        approved = self._approved.get(place)
+        return approved is None or approved == approval_digest(request.tool, request.arguments)
 
     # What is told by ledgers kept elsewhere
 
@@ -368,17 +387,6 @@ class History:
         """The claim after the clock has spoken to it, as a worker's sweep would let it."""
         call("SELECT ledger_touch_v1(%s, %s)", [known.workspace_id, known.claim_id])
         return self._row(known)
-
-
-def _settle(outcome: Outcome, **said: Any) -> Settle:
-    result = said.pop("result", None)
-    match outcome:
-        case Outcome.COMPLETED:
-            return Complete(result=result, result_stored=result is not None, **said)
-        case Outcome.NOT_SENT:
-            return Fail(proof=Outcome.NOT_SENT, **said)
-        case _:
-            return Unknown(**said)
 
 
 _PLAYERS: Final[dict[str, Callable[[History, Fields, str], None]]] = {

@@ -14,6 +14,7 @@ from effects.core.vocabulary import AnswerCode, EventKind, Flag, Role
 from effects.models import Workspace
 from ledger import append, ingest, queries
 from ledger.ingest_reading import STREAMS
+from tests.cases import bank
 from tests.cases.at_hand import record, the_case
 from tests.cases.history import History
 from tests.cases.judge import judge
@@ -266,9 +267,15 @@ def test_a_third_attempts_success_hides_the_first_two_from_nobody() -> None:
 
 
 @pytest.mark.case("D15")
-def test_what_a_person_allows_is_bound_to_the_arguments_that_they_saw() -> None:
-    """Today: the ledger knows no approval of what nobody has claimed. See ARGUED.md."""
-    assert codes(played("D15"))["e1"] is AnswerCode.GRANTED
+def test_an_approval_allows_what_was_shown_and_nothing_else() -> None:
+    assert played("D15").answers == {}
+    as_shown = played("D15", changes={"e1": {"args": {"amount": bank.Digits("100.0")}}})
+    assert codes(as_shown) == {"e1": AnswerCode.GRANTED}
+
+
+@pytest.mark.case("D15")
+def test_a_place_that_asks_for_something_else_is_no_second_claim() -> None:
+    """What the ledger itself says once the first call was claimed."""
     claim = {"type": "claim", "conversation_id": "c", "turn_index": 1, "tool": "transfer"}
     approved, other = {"amount": 100}, {"amount": 50}
     history = History()
