@@ -63,9 +63,10 @@ def measure(
         work(f"cost{tag}-{number}")
     written = _wal_position(connection) - start
     end()
-    # A session tells what it has done since it began, the first operations among it.
     commits = _commits_after(connection, seconds_idle or 0.5) - before
-    return Cost(commits=commits / (WARM + operations), wal_bytes=written / operations)
+    # A session of ours tells at its end what it has done since it began, the first ones among it.
+    counted = operations if seconds_idle else WARM + operations
+    return Cost(commits=commits / counted, wal_bytes=written / operations)
 
 
 def _commits_after(connection: psycopg.Connection[Any], seconds: float) -> int:
