@@ -30,6 +30,7 @@ CONNECTING: Final = frozenset(
         ("socket", "create_connection"),
         ("ssl", "do_handshake"),
         ("urllib3", "_get_conn"),
+        ("urllib3", "_tunnel"),
         ("urllib3", "create_connection"),
     }
 )

@@ -21,7 +21,12 @@ PROVIDERS = ("aiohttp", "anthropic", "botocore", "grpcio", "httpx", "openai", "r
 INSTALLED = {*sys.stdlib_module_names, *TOOLS, "httpx2", "pydantic"}
 """What can be imported in that place, beside our own; the file of a test that needs more is left
 out of it."""
-FOR_THE_REPOSITORY = {"test_canonical_cases.py", "test_package.py", "test_wheel.py"}
+FOR_THE_REPOSITORY = {
+    "test_canonical_cases.py",
+    "test_failures_page.py",
+    "test_package.py",
+    "test_wheel.py",
+}
 """Files that read the documentation or the case bank, which no agent installs."""
 INI = """[pytest]
 addopts = --import-mode=importlib -q -p no:cacheprovider

@@ -4,7 +4,7 @@ ways."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, override
+from typing import Any
 
 import anthropic
 import httpx2
@@ -198,14 +198,11 @@ def test_a_result_says_how_often_it_was_asked_for():
 def test_an_answer_to_some_other_request_is_not_taken_for_this_ones():
     """anthropic wraps whatever its transport raises, also what asking for a token met."""
 
-    class AsksForAToken(httpx2.BaseTransport):
-        @override
-        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-            with faulty(answers(404)) as server:
-                httpx2.post(server.url).raise_for_status()
-            raise AssertionError("a 404 is raised")
+    def asks_for_a_token(request: httpx2.Request) -> httpx2.Response:
+        with faulty(answers(404)) as server:
+            return httpx2.post(server.url).raise_for_status()
 
-    transport = httpx2.Client(transport=AsksForAToken())
+    transport = httpx2.Client(transport=httpx2.MockTransport(asks_for_a_token))
     failure = failure_of(lambda: anthropic_sender(http_client=transport)("http://a.invalid"))
     assert failure.error.startswith("anthropic.APIConnectionError")
     assert (failure.outcome, failure.http_status) == (UNKNOWN, None)

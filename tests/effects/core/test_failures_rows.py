@@ -1,4 +1,4 @@
-"""The table as a whole: every row is met for real, and the page says what the table says."""
+"""The table as a whole: every row is met for real, and a tool can add rows of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import requests
 
-import effects.core.failures
 from effects.core.failures import (
     ErrorProof,
     ErrorRow,
@@ -17,7 +16,6 @@ from effects.core.failures import (
     error_rules,
 )
 from effects.core.failures.answered import _READERS
-from effects.core.failures.page import error_page
 from effects.core.failures.sends import _COUNTERS
 from effects.core.failures.table import CLIENTS, LISTED, ROWS_MAX
 from tests.effects.core import (
@@ -35,7 +33,6 @@ from tests.effects.failing import ANSWERED_ROWS, NOT_SENT, REFUSED, UNKNOWN, fai
 from tests.effects.faulty_server import answers, close_after_reading, closed_port, faulty
 from tests.effects.senders import by_httpx, by_requests
 
-ROOT = Path(effects.core.failures.__file__).parents[3]
 FILES = [
     test_failures_aiohttp,
     test_failures_botocore,
@@ -62,21 +59,6 @@ def test_no_exception_has_two_rows_that_disagree():
 
 def test_every_answered_row_can_be_read():
     assert set(_READERS) == ANSWERED_ROWS
-
-
-def test_the_page_is_what_the_table_says():
-    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    assert page == error_page(), "make it again: python -m effects.core.failures > docs/errors.md"
-
-
-def test_the_page_names_every_row_and_every_proof():
-    page = error_page()
-    assert all(f"| `{name}` |" in page for name in LISTED)
-    assert {_name(proof) for proof in ErrorProof} - {"ITS_ANSWER"} <= set(page.split("`"))
-
-
-def _name(proof: ErrorProof) -> str:
-    return proof.name
 
 
 def test_every_function_that_counts_still_exists_in_the_library_it_counts_in():
