@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphInterrupt
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+from langgraph.types import RetryPolicy
 
 from effects.client import (
     AsyncCall,
@@ -204,6 +206,27 @@ def test_a_history_that_is_trimmed_is_placed_by_the_steps_of_its_thread(
     answered(graph.compile(), said(("call_0", {"payment": "p"})))
     (asked,) = granting.told(ClaimRequest)
     assert (asked.turn_index, asked.call_id) == (2, "call_0")
+
+
+def test_a_node_that_is_retried_says_which_try_it_is(
+    granting: ScriptedLedger, ledger: Ledger
+) -> None:
+    tools, faults = ToolNode([refund_of(ledger)]), [ConnectionError()]
+
+    def refund_then_fail(state: MessagesState, config: RunnableConfig) -> Any:
+        done = tools.invoke(state, config)
+        if faults:
+            raise faults.pop()
+        return done
+
+    graph = StateGraph(MessagesState)
+    again = RetryPolicy(initial_interval=0.01, jitter=False)
+    graph.add_node("tools", refund_then_fail, retry_policy=again)
+    graph.set_entry_point("tools")
+    answered(graph.compile(), said((STRONG, {"payment": "p"})))
+    first, second = granting.told(ClaimRequest)
+    assert (first.retry_count, second.retry_count) == (0, 1)
+    assert (first.turn_index, first.call_id) == (second.turn_index, second.call_id)
 
 
 # What the model reads
