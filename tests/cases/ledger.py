@@ -165,14 +165,16 @@ def _duplicates(where: str, wanted: Any, history: History, found: Findings) -> N
     found.equal(where, wanted, history.duplicates())
 
 
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
 def _rejected(where: str, wanted: Any, history: History, found: Findings) -> None:
     if not isinstance(wanted, dict):
         raise Fault(where, "is no object")
     found.equal(f"{where} (which)", sorted(wanted), sorted(history.rejected))
     for name, why in wanted.items():
         came = history.rejected.get(name, "")
-        words = set(re.findall(r"\w+", str(why).lower()))
-        heard = set(re.findall(r"[^\W_]+", came.lower()))
+        words, heard = (set(_WORD.findall(text.lower())) for text in (str(why), came))
         found.check(f"{where}.{name}", str(why), came, holds=words <= heard)
 
 

@@ -125,6 +125,7 @@ RELEASED = [
     of("complete", 12, attempt_id="a2", fence=2, result={"id": "p2"}),
     of("complete", 13, attempt_id="a1", fence=1, result={"id": "p1"}),
 ]
+KEYED = {"event_id": "e1", "type": "claim", "tool": "pay", "key": "k", "args": {"x": 1}}
 BEATING = [
     CLAIM,
     of("attempt", 0, attempt_id="a1"),
@@ -199,6 +200,18 @@ UNSEEN: dict[str, dict[str, Any]] = {
     ),
     "a time of nowhere": history(
         [CLAIM | {"occurred_at": "2026-03-02T10:00:00"}], granted=[], rejected={"e1": "no offset"}
+    ),
+    "keys of the caller": history(
+        [
+            KEYED,
+            KEYED | {"event_id": "e2", "args": {"x": bank.Digits("1.0")}},
+            KEYED | {"event_id": "e3", "key": " k "},
+            KEYED | {"event_id": "e4", "tenant": "t2"},
+            {name: said for name, said in KEYED.items() if name != "key"} | {"event_id": "e5"},
+        ],
+        granted=["e1", "e4"],
+        duplicates_of={"e2": "e1"},
+        rejected={"e3": "key_has_outer_space", "e5": "no identity"},
     ),
     "a read": history([CLAIM | {"tool_class": "read"}], granted=["e1"], operations=0),
 }  # fmt: skip
