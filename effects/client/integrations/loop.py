@@ -201,7 +201,7 @@ class Loop:
         record = hearing.record
         assert record is not None, "it was read to its end"
         self._records.append(record)
-        if hearing.error is not None or not _whole(record):
+        if not _whole(record):
             self._stop, self._error = Stop.DIED, hearing.error
             return None
         self._messages += hearing.committed(record)

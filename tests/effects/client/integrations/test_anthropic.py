@@ -169,6 +169,12 @@ def test_a_message_without_its_own_end_runs_nothing_however_whole_its_calls_are(
     assert (result.stop, result.records[-1].terminal) == (Stop.DIED, Terminal.CUT)
 
 
+def test_a_connection_that_breaks_behind_the_last_event_takes_nothing_back(closed_till):
+    with closed_till.tools() as tools, model_server(PAID.but(end=End.UNFINISHED)) as model:
+        result = run(model, tools)
+    assert (result.stop, result.error) == (Stop.ANSWERED, None)
+
+
 def test_an_error_event_after_status_200_is_an_error_event_and_runs_nothing(closed_till):
     died = wants(PAY).but(
         cut_after=b"content_block_stop", whole_event=True, error="overloaded_error"
@@ -364,10 +370,8 @@ def test_a_call_whose_time_went_by_behind_a_slow_one_is_not_sent(till, monkeypat
     till.send = an_hour_goes_by
     with till.tools() as tools, model_server(wants(PAY, PAY_MORE), PAID) as model:
         result = run(model, tools)
-    assert [one.effect and one.effect.status for one in result.ran] == [
-        "completed",
-        "not_executed",
-    ]
+    ended = [one.effect and one.effect.status for one in result.ran]
+    assert ended == ["completed", "not_executed"]
     assert till.paid == [1200]
 
 
