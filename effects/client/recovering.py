@@ -135,7 +135,7 @@ def recovery_request(
     )
 
 
-_CANCELLING: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+_CANCELLING: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit, SystemExit)
 
 
 def _with_hidden_error_event(
@@ -144,13 +144,14 @@ def _with_hidden_error_event(
     """Two SDKs raise an error event instead of handing it out, so their events only stop. The one
     of Anthropic gives it the status 200 with which its response had begun; the one of OpenAI, for
     Chat Completions, raises the bare base class of its errors."""
-    if stream is None or stream.terminal is not Terminal.CUT or failure is None:
+    if failure is None or (stream is not None and stream.terminal is not Terminal.CUT):
         return stream
     kind = type(error)
     bare = (kind.__module__.partition(".")[0], kind.__name__) == _OPENAI_ERROR_EVENT
-    if not bare and failure.http_status != SUCCESS_STATUS:
+    if failure.http_status != SUCCESS_STATUS and (stream is None or not bare):
         return stream
-    return replace(stream, terminal=Terminal.ERROR_EVENT, error_type=failure.provider_code)
+    begun = stream or StreamRecord(terminal=Terminal.CUT)
+    return replace(begun, terminal=Terminal.ERROR_EVENT, error_type=failure.provider_code)
 
 
 def _seen(known: RecoveryRecord, stream: StreamRecord | None) -> dict[str, Any]:
@@ -215,30 +216,27 @@ def _facts(
     facts = said or CallFacts(position=position, arguments=ArgumentsState.UNCONFIRMED)
     changes: dict[str, Any] = {}
     if announced is not None:
-        changes |= {"tool": _name(announced.name), "arguments": announced.state}
-    if told is not None:
-        changes |= _what_became(told)
-    changes = {name: it for name, it in changes.items() if it is not None}
-    if isinstance(told, Effect):
-        # The ledger grants the attempts of its claims; nothing here may go around it.
-        changes |= {"keyed": None, "contract": None}
-    return facts.model_copy(update=changes)
-
-
-def _what_became(told: Told) -> dict[str, Any]:
+        changes = {"tool": _name(announced.name) or facts.tool, "arguments": announced.state}
     if isinstance(told, Dispatched):
-        return {"dispatched": told}
-    if isinstance(told, Outcome):
-        return {"dispatched": Dispatched.RETURNED, "outcome": told}
-    if told.nothing_sent:
-        return {"outcome": Outcome.NOT_SENT}
+        changes["dispatched"] = told
+    elif isinstance(told, Outcome):
+        changes |= {"dispatched": Dispatched.RETURNED, "outcome": told}
+    facts = facts.model_copy(update=changes)
+    return facts.model_copy(update=_of_effect(told, facts)) if isinstance(told, Effect) else facts
+
+
+def _of_effect(told: Effect, facts: CallFacts) -> dict[str, Any]:
+    """What the ledger said of a call. It grants the attempts of its claims, and nothing here may go
+    around it, so a key and a contract that were said of the call are dropped."""
+    outcome = Outcome.NOT_SENT if told.nothing_sent else _OUTCOMES.get(told.status, Outcome.UNKNOWN)
     answer = told.answer
-    outcome = _OUTCOMES.get(told.status, Outcome.UNKNOWN)
     return {
         "outcome": outcome,
         "dispatched": Dispatched.IN_FLIGHT if outcome is None else Dispatched.RETURNED,
-        "tool": None if answer is None else _name(answer.tool),
-        "effect_class": None if answer is None else answer.effect_class,
+        "tool": (answer and _name(answer.tool)) or facts.tool,
+        "effect_class": (answer and answer.effect_class) or facts.effect_class,
+        "keyed": None,
+        "contract": None,
     }
 
 

@@ -330,7 +330,24 @@ def test_nothing_is_sent_around_the_ledger_that_holds_the_claim(ledger, told, ad
     assert ledger.recover(None, known=known, calls={0: told}).calls[0].advice == advice
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])
+def test_what_the_ledger_says_now_replaces_what_was_said_before(ledger_that):
+    said = CallFacts(
+        position=0, arguments=ArgumentsState.COMPLETE, outcome=Outcome.NOT_SENT, tool="pay"
+    )
+    known = RecoveryRecord(calls=(said,))
+    ledger = ledger_that(state(ClaimState.IN_FLIGHT))
+    assert ledger.recover(None, known=known, calls={0: CLAIM}).step is Step.RECONCILE
+
+
+def test_an_error_event_that_came_first_is_no_refusal_and_no_silence(ledger):
+    with model_server(PAYS.but(cut_at=0, error="overloaded_error")) as model:
+        stream, error = received(ANTHROPIC, model)
+    for seen in (stream, None):
+        decision = ledger.recover(seen, error)
+        assert (decision.step, decision.reason) == (Step.PRESERVE, Why.FAILED_IN_STREAM)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit(), SystemExit()])
 def test_an_interruption_by_hand_is_a_cancellation(ledger, error):
     decision = ledger.recover(cut_with_a_call(), error)
     assert (decision.reason, decision.mechanism) == (Why.CANCELLED, M.NONE)
