@@ -126,6 +126,7 @@ class Tool(models.Model):
     horizon_days = models.PositiveSmallIntegerField(default=30)
     hold_in_turn = models.BooleanField(default=False)
     agent_may_repeat = models.BooleanField(default=False)
+    sends_offline = models.BooleanField(default=False, db_default=False)  # ADR 16
 
     # The look-up. `lookup` holds what the adapter needs (URL template, status map, ...).
     connection = models.ForeignKey(Connection, on_delete=models.PROTECT, null=True, blank=True)
@@ -152,6 +153,11 @@ class Tool(models.Model):
             ),
             models.CheckConstraint(name="tool_lease", condition=Q(lease_seconds__gt=0)),
             models.CheckConstraint(name="tool_attempts", condition=Q(attempts_max__gt=0)),
+            models.CheckConstraint(
+                name="tool_offline_has_window",
+                condition=Q(sends_offline=False)
+                | Q(effect_class=EffectClass.KEYED_WRITE, window_seconds__isnull=False),
+            ),
         ]
 
     @override

@@ -197,19 +197,23 @@ class ToolForm(_FormOfTool):
             *("name", "effect_class", "note", "owner", "contract", "window_seconds"),
             *("margin_seconds", "lease_seconds", "attempt_seconds_max", "attempts_max"),
             *("release_lapse_minutes", "server_working_seconds_max", "horizon_days"),
-            *("hold_in_turn", "agent_may_repeat", "connection", "lookup_kind", "lookup"),
-            *("lookups_max", "summary", "amount_field", "amount_is_minor", "currency_field"),
-            "customer_field",
+            *("hold_in_turn", "agent_may_repeat", "sends_offline", "connection", "lookup_kind"),
+            *("lookup", "lookups_max", "summary", "amount_field", "amount_is_minor"),
+            *("currency_field", "customer_field"),
         ]
         labels = {
             "hold_in_turn": "Hold a second equal call of the same turn",
             "agent_may_repeat": "The agent may say that a repeat is meant",
+            "sends_offline": "May be sent while the ledger cannot be asked",
             "amount_is_minor": "The amount is in minor units (14900 is 149.00)",
         }
         help_texts = {
             "amount_field": "A path, like amount or price.value.",
             "currency_field": "A path, or a fixed currency after a sign: =EUR.",
             "customer_field": "A path, like customer or buyer.id.",
+            "sends_offline": "Only with a key and a window, by an agent that writes the call to "
+            "its own disk first. No earlier call holds it back then: only the key prevents a "
+            "second effect.",
             "note": "For colleagues: what the tool does, whom to ask.",
         }
 
@@ -292,6 +296,9 @@ class ToolForm(_FormOfTool):
             # Null says "no key" here. Calls that have a key keep the window they were granted with.
             values["window_seconds"] = None
         window, margin = values.get("window_seconds"), values.get("margin_seconds")
+        if window is None and "window_seconds" not in self.errors and values.get("sends_offline"):
+            sentence = "Only a keyed write with a published window may be sent without asking."
+            self.add_error("sends_offline", sentence)
         if window is not None and margin is not None and window <= margin:
             sentence = "The margin must be shorter than the window, or nothing could ever be sent."
             self.add_error("margin_seconds", sentence)

@@ -48,6 +48,7 @@ FIELD_WORDS: Final = {
     "horizon_days": "Asked for (days)",
     "hold_in_turn": "Hold equal calls of one turn",
     "agent_may_repeat": "Agent may repeat",
+    "sends_offline": "Sent while the ledger is away",
     "connection": "Connection",
     "lookup_kind": "Look-up",
     "lookup": "Look-up settings",

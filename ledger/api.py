@@ -32,7 +32,16 @@ from effects.core.messages import (
 from effects.core.references import as_claim_id, not_found
 from effects.core.status import is_news, status_answer
 from effects.core.vocabulary import Outcome, TokenScope
-from ledger import api_batch, api_ingest, api_recover, api_turns, append, claiming, queries
+from ledger import (
+    api_batch,
+    api_ingest,
+    api_offline,
+    api_recover,
+    api_turns,
+    append,
+    claiming,
+    queries,
+)
 from ledger.bearer import BearerToken, bearer_of, workspace_of
 from ledger.openapi import ANSWERS, CLAIM_ANSWERS, reads
 from ledger.reading import read_claim, read_report
@@ -220,6 +229,7 @@ def _id(text: str) -> UUID:
 
 
 api.add_router("", api_batch.router)
+api.add_router("", api_offline.router)
 api.add_router("", api_ingest.router)
 api.add_router("", api_turns.router)
 api.add_router("", api_recover.router)

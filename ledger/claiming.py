@@ -19,7 +19,7 @@ from effects.core.claim_rows import (
     read_rules,
 )
 from effects.core.identity import Identities, forwarded_key, identities
-from effects.core.messages import ClaimAnswer, ClaimRequest
+from effects.core.messages import ClaimAnswer, ClaimRequest, OfflineTerms
 from effects.core.problems import TokenRefused
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool
@@ -54,6 +54,7 @@ class _ToolRules:
     tool_id: int
     version: int
     rules: ArgumentRules
+    offline: OfflineTerms | None
 
 
 def claim(workspace_id: int, request: ClaimRequest, *, token: bytes | None = None) -> ClaimAnswer:
@@ -76,7 +77,7 @@ def claim(workspace_id: int, request: ClaimRequest, *, token: bytes | None = Non
         (told,) = rows
         answer = read_answer(told, request)
         if answer is not None:
-            return answer
+            return _with_terms(answer, tool)
         forget_tools()
 
 
@@ -87,12 +88,23 @@ def claim_batch(workspace_id: int, requests: Sequence[ClaimRequest]) -> list[Cla
     cannot be compared is answered with its `canonical.Refused`, and nothing of it is recorded.
     """
     restore_fence.guard()
-    return answer_all(
+    answers = answer_all(
         requests,
         prepare=lambda request: _asked(workspace_id, request),
         ask=lambda asked: call(CLAIM_BATCH, (workspace_id, Jsonb(asked))),
         forget_rules=forget_tools,
     )
+    return [
+        _with_terms(answer, _remembered_rules(workspace_id, request.tool))
+        if isinstance(answer, ClaimAnswer)
+        else answer
+        for request, answer in zip(requests, answers, strict=True)
+    ]
+
+
+def _with_terms(answer: ClaimAnswer, tool: _ToolRules) -> ClaimAnswer:
+    """With what the agent needs to send this tool's calls while it cannot ask, if it may."""
+    return answer if tool.offline is None else answer.model_copy(update={"offline": tool.offline})
 
 
 def _asked(workspace_id: int, request: ClaimRequest) -> dict[str, Any]:
@@ -124,7 +136,22 @@ def _remembered_rules(workspace_id: int, name: str) -> _ToolRules:
         name=name,
         defaults={"effect_class": EffectClass.UNKEYED_WRITE, "registered": False},
     )
-    return _ToolRules(tool_id=tool.pk, version=tool.version, rules=rules_of(tool))
+    return _ToolRules(
+        tool_id=tool.pk, version=tool.version, rules=rules_of(tool), offline=_offline_terms(tool)
+    )
+
+
+def _offline_terms(tool: Tool) -> OfflineTerms | None:
+    if not tool.sends_offline:
+        return None
+    assert tool.window_seconds is not None, "the constraint tool_offline_has_window"
+    return OfflineTerms(
+        workspace=tool.workspace_id,
+        window_seconds=tool.window_seconds,
+        margin_seconds=tool.margin_seconds,
+        lease_seconds=tool.lease_seconds,
+        argument_rules=tool.argument_rules,
+    )
 
 
 def rules_of(tool: Tool) -> ArgumentRules:

@@ -28,6 +28,7 @@ from effects.core.messages import (
     Fail,
     Heartbeat,
     HeartbeatAnswer,
+    OfflineCall,
     Problem,
     Sent,
     Unknown,
@@ -47,7 +48,7 @@ CLAIM_ANSWERS: Final[dict[int, type[BaseModel]]] = {201: ClaimAnswer, 200: Claim
 
 _READ: Final[tuple[type[BaseModel], ...]] = (
     *(ClaimRequest, ClaimBatch, Complete, Fail, Heartbeat, Sent, Unknown),
-    RecoveryRequest,
+    *(OfflineCall, RecoveryRequest),
     *EVENT_TYPES.values(),
 )
 _WRITTEN: Final = (

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest
 
-from effects.core.messages import ClaimBatch, ClaimRequest, Message
+from effects.core.messages import ClaimBatch, ClaimRequest, Message, OfflineCall
 from effects.core.problems import LimitExceeded
 from effects.core.recovery_messages import RecoveryRequest
 from effects.core.storable import fit_report, unstorable_field
@@ -19,6 +19,8 @@ BATCH_BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 """Longest batch of claim requests."""
 REPORT_BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 """Longest report. The longest result fits in, escaped."""
+OFFLINE_BODY_BYTES_MAX: Final = CLAIM_BODY_BYTES_MAX + REPORT_BODY_BYTES_MAX
+"""Longest call that was sent while the ledger was away: a claim and a report in one."""
 RECOVERY_BODY_BYTES_MAX: Final = 1024 * 1024
 """Longest question about a turn. As many calls as a turn may have fit in, with usual names."""
 
@@ -45,6 +47,13 @@ def read_recovery(request: HttpRequest) -> RecoveryRequest:
     ``RECOVERY_BODY_BYTES_MAX``."""
     body = _body(request, limit="RECOVERY_BODY_BYTES_MAX", bytes_max=RECOVERY_BODY_BYTES_MAX)
     return RecoveryRequest.model_validate_json(body)
+
+
+def read_offline(request: HttpRequest) -> OfflineCall:
+    """The call in the body that was sent while the ledger was away. Raises as `read_claim` does,
+    with ``OFFLINE_BODY_BYTES_MAX``."""
+    body = _body(request, limit="OFFLINE_BODY_BYTES_MAX", bytes_max=OFFLINE_BODY_BYTES_MAX)
+    return OfflineCall.model_validate_json(body)
 
 
 def check_claim(claim: ClaimRequest) -> ClaimRequest:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from effects.client.aio import AsyncCall, AsyncLedger, AsyncTurn
-    from effects.client.asking import Patience, ToolCall
+    from effects.client.asking import Patience, Received, ToolCall
     from effects.client.call import Call
     from effects.client.decorate import AsyncTool, Tool, effect
     from effects.client.effect_result import Effect
@@ -85,6 +85,7 @@ __all__ = [
     "NotGranted",
     "NotSent",
     "Patience",
+    "Received",
     "ScopeMissing",
     "SendTooLate",
     "Spool",
@@ -124,6 +125,7 @@ WHERE: Final = {
     "NotGranted": "effects.client.ledger",
     "NotSent": "effects.core.failures",
     "Patience": "effects.client.asking",
+    "Received": "effects.client.asking",
     "ScopeMissing": "effects.core.problems",
     "SendTooLate": "effects.core.failures",
     "Spool": "effects.client.spool",

@@ -211,6 +211,7 @@ class AsyncLedger:
                 contract=contract,
                 object_from=object_from,
                 outside=sys.exception(),
+                received=at.received,
             )
         )
         if isinstance(begun, Effect):

@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import dataclass
+from typing import Final, Self
 from uuid import UUID
 
 from pydantic import ValidationError
 
+from effects.client.clock import elapsed_clock_seconds
 from effects.client.results import ObjectFrom
 from effects.core.failures import Contract, ErrorRules
 from effects.core.messages import ClaimRequest
 from effects.core.problems import BadRequest
 from effects.core.vocabulary import EffectClass
 
-__all__ = ["Asked", "Patience", "ToolCall", "claim_request"]
+__all__ = ["Asked", "Patience", "Received", "ToolCall", "claim_request"]
+
+_BORN: Final = secrets.token_hex(8)
+
+
+def _this_process() -> str:
+    """Not the process id alone: in containers it is often the same after a restart."""
+    return f"{os.getpid()}-{_BORN}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """When this process received a model's response, by a clock that does not stop with the
+    machine. In another process, a forked one or one that it was sent to, it says nothing: a call
+    that waited in a queue may be older than its key."""
+
+    at: float
+    process: str
+
+    @classmethod
+    def now(cls) -> Self:
+        """To be asked where the response arrives, and never for one that was stored."""
+        return cls(at=elapsed_clock_seconds(), process=_this_process())
+
+    @property
+    def here(self) -> bool:
+        return self.process == _this_process()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +58,9 @@ class ToolCall:
     repeats on purpose. Without conversation and turn, or a `caller_key`, a repeat cannot be
     recognised and the ledger refuses the claim.
 
+    `received` says when this process received the response itself; without it the call is never
+    sent while the ledger is away.
+
     `worker`, `delivery_count` and `retry_count` say how the job reached this worker; they are
     evidence when something happened twice.
     """
@@ -41,6 +73,7 @@ class ToolCall:
     call_id: str | None = None
     caller_key: str | None = None
     repeat_of: UUID | None = None
+    received: Received | None = None
     worker: str | None = None
     delivery_count: int | None = None
     retry_count: int | None = None
@@ -66,12 +99,13 @@ class Patience:
 class Asked:
     """A claim to be asked for, and how the ends of its attempt are read: by which `contract` errors
     are sorted, where a result names the provider's object, and the exception that was being handled
-    when the call began, which is no part of what it meets."""
+    when the call began, which is no part of what it meets. `received`: see `ToolCall`."""
 
     request: ClaimRequest
     contract: ErrorRules | Contract | None = None
     object_from: ObjectFrom | None = None
     outside: BaseException | None = None
+    received: Received | None = None
 
 
 def claim_request(

@@ -52,9 +52,7 @@ class Call:
         object_from: ObjectFrom | None = None,
         outside: BaseException | None = None,
     ) -> None:
-        assert answer.claim_id is not None, "a grant names its claim"
         self.answer = answer
-        self.claim_id: UUID = answer.claim_id
         self.fence = answer.fence
         self._send_until = send_until
         self._reporter = reporter
@@ -66,6 +64,16 @@ class Call:
         self._marker_sent: bool | None = None
         self._effect: Effect | None = None
         self._told_to_stop = False
+
+    @property
+    def claim_id(self) -> UUID:
+        assert self.answer.claim_id is not None, "a grant names its claim"
+        return self.answer.claim_id
+
+    @property
+    def offline(self) -> bool:
+        """Whether the ledger is away and did not grant this: there is a key and no marker."""
+        return False
 
     # What to send
 
@@ -109,14 +117,18 @@ class Call:
         """The same check, made where no request follows directly. Raises `SendTooLate`."""
         if self._told_to_stop:
             raise SendTooLate(
-                f"{self.answer.tool} may not be sent any more: attempt {self.fence} of claim "
-                f"{self.claim_id} no longer counts. Nothing was sent; ask again for a new attempt."
+                f"{self.answer.tool} may not be sent any more: {self._which} no longer counts. "
+                "Nothing was sent; ask again for a new attempt."
             )
         if self.send_seconds_left <= 0:
             raise SendTooLate(
-                f"{self.answer.tool} may not be sent any more: the grant of attempt {self.fence} of"
-                f" claim {self.claim_id} is over. Nothing was sent; ask again for a new attempt."
+                f"{self.answer.tool} may not be sent any more: the grant of {self._which} is over. "
+                "Nothing was sent; ask again for a new attempt."
             )
+
+    @property
+    def _which(self) -> str:
+        return f"attempt {self.fence} of claim {self.claim_id}"
 
     def sent(self, *, marker: bool | None = None) -> None:
         """Says that a request is about to be written: a hint that dates the send. Its failure is
@@ -126,6 +138,9 @@ class Call:
         self._announced += 1
         if marker is not None:
             self._marker_sent = marker
+        self._hint()
+
+    def _hint(self) -> None:
         self._reporter.hint(self.claim_id, Sent(fence=self.fence))
 
     def heartbeat(self) -> bool:

@@ -130,6 +130,7 @@ class Declared:
             contract=self._contract,
             object_from=self._object_from,
             outside=sys.exception(),
+            received=at.received,
         )
         return Prepared(tool=self, arguments=arguments, asked=asked)
 

@@ -19,6 +19,7 @@ from effects.core.messages import (
     Fail,
     Heartbeat,
     HeartbeatAnswer,
+    OfflineCall,
     Sent,
     Unknown,
 )
@@ -43,6 +44,8 @@ REPORTS: Final[Mapping[str, type[Report]]] = {
     "unknown": Unknown,
 }
 """The verbs of the API for an attempt's end, and their bodies."""
+OFFLINE: Final = "offline"
+"""The verb for an attempt that was sent while the ledger was away; its record names the key."""
 
 
 class Told(NamedTuple):
@@ -109,20 +112,31 @@ class Reporter:
         return delivered
 
     def _tell_kept(self, kept: Kept) -> None:
+        if kept.verb == OFFLINE:
+            self._transport.offline(OfflineCall.model_validate_json(json.dumps(kept.body)))
+            return
         kind = REPORTS.get(kept.verb)
         if kind is None:
             raise ValueError(f"{kept.verb!r} is nothing that this client can tell the ledger.")
         self._transport.report(UUID(kept.claim), kind.model_validate_json(json.dumps(kept.body)))
 
+    def keep_offline(self, call: OfflineCall) -> bool:
+        """Whether the call is on the disk now, to be told later under the name of its key."""
+        body = call.model_dump(mode="json", exclude_none=True)
+        return self._kept(Kept(verb=OFFLINE, claim=call.key, body=body), named=call.key)
+
     def _keep(self, claim_id: UUID, report: Report) -> bool:
-        if self._spool is None:
-            return False
         verb = next(verb for verb, kind in REPORTS.items() if isinstance(report, kind))
         body = report.model_dump(mode="json", exclude_none=True)
+        return self._kept(Kept(verb=verb, claim=str(claim_id), body=body))
+
+    def _kept(self, record: Kept, *, named: str = "") -> bool:
+        if self._spool is None:
+            return False
         try:
-            self._spool.keep(Kept(verb=verb, claim=str(claim_id), body=body))
+            self._spool.keep(record, named=named)
         except SpoolFull as full:
-            logger.error("Claim %s: %s", claim_id, full)  # noqa: TRY400 - the sentence says it all
+            logger.error("Claim %s: %s", record.claim, full)  # noqa: TRY400 - the sentence says it all
             return False
         self._may_wait = True
         return True

@@ -81,11 +81,12 @@ class Spool:
         self._newest = 0
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def keep(self, record: Kept) -> None:
-        """Returns when the record is on the disk. Raises `SpoolFull`."""
+    def keep(self, record: Kept, *, named: str = "") -> None:
+        """Returns when the record is on the disk. `named` makes it one that `holds` finds. Raises
+        `SpoolFull`."""
         body = _encoded(record)
         self._check_limits(len(body))
-        name = self._next_name()
+        name = f"{self._next_name()}-{named}" if named else self._next_name()
         draft = self._folder / f"{name}.draft"
         try:
             _write_through(draft, body)
@@ -97,6 +98,11 @@ class Spool:
                 f"{record.verb} of claim {record.claim} could not be kept in {self._folder}: "
                 f"{error.strerror or error}. Make room there; the ledger will find out by itself."
             ) from error
+
+    def holds(self, named: str) -> bool:
+        """Whether a record of this name waits, or was refused and set aside, whoever kept it."""
+        found = f"*-{named}{SUFFIX}"
+        return any(any(place.glob(found)) for place in (self._folder, self._folder / "refused"))
 
     def waiting(self) -> int:
         """How many records wait to be delivered."""

@@ -13,6 +13,7 @@ from effects.core.messages import (
     Fail,
     Heartbeat,
     HeartbeatAnswer,
+    OfflineCall,
     Sent,
     Unknown,
 )
@@ -28,7 +29,8 @@ class Transport(Protocol):
     what a lost answer means.
 
     Every method raises `LedgerUnavailable` if no usable answer came, whatever the reason, and
-    another `LedgerProblem` if the ledger refused the question itself.
+    another `LedgerProblem` if the ledger refused the question itself. Only where nobody answered,
+    or somebody in front of the ledger said that it is not there, the fact `away` is true.
     """
 
     def claim(self, request: ClaimRequest) -> ClaimAnswer:
@@ -54,6 +56,10 @@ class Transport(Protocol):
 
     def report(self, claim_id: UUID, report: Report) -> ClaimAnswer:
         """How an attempt ended. The same report again is the same fact."""
+        ...
+
+    def offline(self, call: OfflineCall) -> ClaimAnswer:
+        """Tells of an attempt that was sent while the ledger was away. Told twice it is one."""
         ...
 
     def close(self) -> None: ...

@@ -26,6 +26,7 @@ from effects.core.messages import (
     Heartbeat,
     HeartbeatAnswer,
     Message,
+    OfflineCall,
     Problem,
     Sent,
 )
@@ -45,6 +46,10 @@ HEADERS: Final = {
     "Connection": "keep-alive",
     "User-Agent": f"counterfoil-client/{VERSION}",
 }
+
+AWAY_CODES: Final = frozenset({LedgerUnavailable.code, "http_502", "http_503", "http_504"})
+"""The ledger has lost its database, or a gateway has lost the ledger. Every other answer, also one
+that cannot be understood, is somebody's word on the call."""
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -111,6 +116,9 @@ class HttpTransport:
     def report(self, claim_id: UUID, report: Report) -> ClaimAnswer:
         return self._ask("POST", f"claims/{claim_id}/{_word(report)}", ClaimAnswer, body=report)
 
+    def offline(self, call: OfflineCall) -> ClaimAnswer:
+        return self._ask("POST", "claims:offline", ClaimAnswer, body=call)
+
     def close(self) -> None:
         with self._lock:
             transport, self._transport = self._transport, None
@@ -156,7 +164,8 @@ class HttpTransport:
         except httpx2.HTTPError as error:
             raise LedgerUnavailable(
                 f"The ledger at {self._url} gave no answer ({type(error).__name__}: {error})."
-                " Ask again later."
+                " Ask again later.",
+                away=True,
             ) from error
         return response
 
@@ -216,7 +225,10 @@ def _read(response: httpx2.Response, kind: type[Answer]) -> Answer:
     problem = _problem_in(response)
     if isinstance(problem.answer, kind):
         return problem.answer
-    raise problem_from_message(problem)
+    raised = problem_from_message(problem)
+    if problem.code in AWAY_CODES:
+        raised.facts["away"] = True
+    raise raised
 
 
 def _problem_in(response: httpx2.Response) -> Problem:

@@ -37,6 +37,7 @@ from effects.core.messages import (
     Fail,
     Heartbeat,
     HeartbeatAnswer,
+    OfflineCall,
     Sent,
 )
 from effects.core.problems import (
@@ -192,6 +193,12 @@ class PostgresTransport:
             report.error,
         )
         return self._shown(REPORT, values, claim_id)
+
+    def offline(self, call: OfflineCall) -> ClaimAnswer:
+        raise BadRequest(
+            f"Attempt {call.attempt} was sent while the ledger was away, which is told over HTTP "
+            "only. Give the spool to a client with the address of the API."
+        )
 
     def close(self) -> None:
         self._links.close()

@@ -75,8 +75,9 @@ def _int_or_digits(digits: str) -> int | str:
 
 def _told(answer: ClaimAnswer, status: str, detail: str, next_step: str) -> dict[str, Any]:
     told: dict[str, Any] = {"status": status, "detail": detail, "next_step": next_step}
-    if answer.claim_id is not None:
-        told["claim"] = str(answer.claim_id)
+    reference = _reference(answer)
+    if reference is not None:
+        told["claim"] = reference
     if answer.link is not None:
         told["link"] = answer.link
     if answer.decision is not None and not answer.decision.pending:
@@ -84,10 +85,16 @@ def _told(answer: ClaimAnswer, status: str, detail: str, next_step: str) -> dict
     return told
 
 
+def _reference(answer: ClaimAnswer) -> str | None:
+    """What the status tool knows the call by: its claim, or its key where no claim was granted."""
+    return answer.key if answer.claim_id is None else str(answer.claim_id)
+
+
 def _do_not_repeat(answer: ClaimAnswer) -> str:
-    if answer.claim_id is None:
+    reference = _reference(answer)
+    if reference is None:
         return "Do not call this tool again for this; ask a person."
-    step = ASK_AGAIN.format(claim=answer.claim_id)
+    step = ASK_AGAIN.format(claim=reference)
     if answer.retry_after_seconds is not None:
         return f"{step} in {answer.retry_after_seconds} seconds."
     return f"{step}."

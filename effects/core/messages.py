@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from effects.core.vocabulary import (
     AnswerCode,
@@ -73,12 +73,24 @@ class DecisionShown(Message):
     pending: bool
 
 
+class OfflineTerms(Message):
+    """What an agent must know of a tool that may be sent while the ledger cannot be asked, to make
+    the very key that the ledger would have given: the workspace's number and the argument rules."""
+
+    workspace: int
+    window_seconds: Annotated[int, Field(ge=1)]
+    margin_seconds: Annotated[int, Field(ge=0)]
+    lease_seconds: Annotated[int, Field(ge=1)]
+    argument_rules: dict[str, Any] = {}
+
+
 class ClaimAnswer(Message):
     """The answer to a claim request, a report or a status question.
 
     `key`, `marker` and `send_within_seconds` are there only when the code permits a send.
     `send_within_seconds` counts from before the client asked, by its own monotonic clock.
     `for_model` is the exact object to hand to the model as the tool's result.
+    `offline` comes with every answer about a tool that may be sent while the ledger is away.
     """
 
     code: AnswerCode | None = None
@@ -104,6 +116,7 @@ class ClaimAnswer(Message):
     decision_pending: bool = False
     for_model: dict[str, Any] | None = None
     link: str | None = None
+    offline: OfflineTerms | None = None
 
 
 class Settle(Delivery):
@@ -138,6 +151,31 @@ class Fail(Settle):
 
 class Unknown(Settle):
     """Nobody can say what became of this attempt."""
+
+
+class OfflineEnd(Settle):
+    """How an attempt ended that the ledger did not grant. It was the only one that its agent knew
+    of, so its `fence` is 1 whatever the ledger will call it."""
+
+    outcome: Outcome
+    ended_at: AwareDatetime
+    result: str | None = None
+
+
+class OfflineCall(Message):
+    """One attempt that was sent while the ledger could not be asked, told afterwards.
+
+    `attempt` is 16 random bytes in hex and names it for ever, so telling it twice is harmless; its
+    `end` may be told later. `key` is what went to the provider, `claimed_at` when the record of the
+    request was on the agent's disk, by its clock. The request carries no nonce.
+    """
+
+    workspace: int
+    attempt: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    key: Name
+    claimed_at: AwareDatetime
+    request: ClaimRequest
+    end: OfflineEnd | None = None
 
 
 class Sent(Message):

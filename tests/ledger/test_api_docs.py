@@ -20,6 +20,7 @@ from ledger.waiting import WAITERS_MAX
 ENDPOINTS = {
     ("post", "/api/v1/claims"),
     ("post", "/api/v1/claims:batch"),
+    ("post", "/api/v1/claims:offline"),
     ("get", "/api/v1/claims"),
     ("get", "/api/v1/claims/{reference}"),
     ("get", "/api/v1/claims/{reference}/wait"),

@@ -160,6 +160,8 @@ def test_others_read_everything_and_are_told_who_may_change_it(
         ({"effect_class": "harmless"}, "harmless is not one of the available choices"),
         ({"summary": "Charge {amount"}, "A brace is open or closed alone."),
         ({"amount_field": "a b"}, "This is not a field."),
+        ({"sends_offline": "on", "window_seconds": ""}, "Only a keyed write with a published"),
+        ({"sends_offline": "on", "effect_class": "unkeyed_write"}, "Only a keyed write with a"),
         ({"currency_field": "=EURO"}, "A fixed currency has three letters"),
         ({"lookup_kind": "stripe.refunds"}, "A look-up needs a connection"),
         ({"lookup": "{"}, "Enter a valid JSON."),
@@ -358,6 +360,21 @@ def test_a_tool_that_appeared_by_itself_is_registered_by_saving_it(
     admin.post(f"/tools/{seen.pk}/", typed(version="1", effect_class="unkeyed_write"))
     seen.refresh_from_db()
     assert seen.registered
+
+
+def test_a_keyed_write_with_a_window_may_opt_in_to_being_sent_without_asking(
+    admin: Client,
+) -> None:
+    assert admin.post("/tools/new/", typed()).status_code == 302
+    assert not Tool.objects.get().sends_offline, "nobody opts in by saying nothing"
+    tool = Tool.objects.get()
+    answer = admin.post(
+        f"/tools/{tool.pk}/", typed(sends_offline="on", version="1", reason="Outages cost us")
+    )
+    assert answer.status_code == 302, words(answer)
+    tool.refresh_from_db()
+    assert tool.sends_offline
+    assert "Sent while the ledger is away" in admin.get(f"/tools/{tool.pk}/").text
 
 
 def test_an_unkeyed_write_has_no_window(admin: Client) -> None:
