@@ -88,8 +88,8 @@ _BOTOCORE: Final = (
 )
 
 _BOTOCORE_NOTES: Final = """
-- It repeats up to four times by default. `RetryAttempts` of the answer and the traceback say how
-  often it did; any repeat makes the outcome unknown.
+- It repeats by default, twice in the mode `standard` and four times in `legacy`. `RetryAttempts` of
+  the answer and the traceback say how often it did; any repeat makes the outcome unknown.
 - A body that is cut is not noticed: the call returns an answer that lacks its fields. Look for the
   field that you need before you say that the effect is complete.
 """

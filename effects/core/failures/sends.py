@@ -80,11 +80,24 @@ def _redirects(frame: FrameType) -> _Seen:
     return _Seen(max(1, len(frame.f_locals.get("hist", ()))), REDIRECTED)
 
 
-def _urllib3(frame: FrameType) -> _Seen:
-    """The history that the innermost `urlopen` was given: one entry for each earlier try."""
-    history = getattr(frame.f_locals.get("retries"), "history", ())
-    left = [one for one in history if not _never_left(one)]
-    return _Seen(len(history), REPEATED if left else None)
+def _urllib3(frames: Sequence[FrameType]) -> _Seen:
+    """urllib3 repeats and redirects by calling itself. What came before is in the history that a
+    call was given; one that failed before it looked there still has the call around it, and one
+    that holds an answer has had it."""
+    calls = [frame for frame in frames if place_of(frame) == ("urllib3", "urlopen")]
+    history: Sequence[Any] = max((_history(frame) for frame in calls), key=len, default=())
+    again = len(calls) != len({frame.f_code for frame in calls})
+    again = again or any(frame.f_locals.get("response") is not None for frame in calls)
+    left = any(not _never_left(one) for one in history)
+    doubt = REPEATED if left or (again and not history) else None
+    return _Seen(max(len(history), int(again)), doubt)
+
+
+def _history(frame: FrameType) -> Sequence[Any]:
+    told = frame.f_locals
+    retries = told.get("retries") or told.get("kw", {}).get("retries")
+    history = getattr(retries, "history", ())
+    return history if isinstance(history, Sequence) else ()
 
 
 def _never_left(entry: Any) -> bool:
@@ -145,7 +158,13 @@ def sends_in_traces(chain: Iterable[BaseException]) -> Sends:
     """
     chain = list(chain)
     frames = list({id(frame): frame for one in chain for frame in frames_of(one)}.values())
-    seen = [(_layer(frame), counter(frame)) for frame, counter in _counted(frames)]
+    seen = [
+        (_layer(frame), counter(frame))
+        for frame in frames
+        if (counter := _COUNTERS.get(place_of(frame))) is not None
+    ]
+    if any(place_of(frame) == ("urllib3", "urlopen") for frame in frames):
+        seen.append(("urllib3", _urllib3(frames)))
     seen += [("a repeater", one) for one in _repeaters(frames)]
     seen += [("an SDK", _repeated(count)) for one in chain for count in _said_by_request(one)]
     if not seen:
@@ -178,19 +197,6 @@ def _said_by_request(error: BaseException) -> Iterator[int]:
 def is_count(text: object) -> TypeGuard[str]:
     """Whether a header's text is a number of requests that somebody may have made."""
     return isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 7
-
-
-def _counted(
-    frames: Sequence[FrameType],
-) -> Iterator[tuple[FrameType, Callable[[FrameType], _Seen]]]:
-    """The frames that show how often their library repeated. urllib3 repeats by calling itself,
-    and only its innermost call knows all that came before."""
-    for frame in frames:
-        counter = _COUNTERS.get(place_of(frame))
-        if counter is not None:
-            yield frame, counter
-    for frame in [frame for frame in frames if place_of(frame) == ("urllib3", "urlopen")][-1:]:
-        yield frame, _urllib3
 
 
 def _repeaters(frames: Iterable[FrameType]) -> list[_Seen]:

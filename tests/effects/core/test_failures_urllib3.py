@@ -175,6 +175,19 @@ def test_an_answer_after_a_repeat_proves_nothing():
     assert (failure.outcome, failure.http_status, failure.sends_seen) == (UNKNOWN, 404, 2)
 
 
+def test_a_redirect_to_an_address_that_cannot_be_read_was_a_request_all_the_same():
+    def send() -> object:
+        with (
+            faulty(answers(307, location="http://a:port/")) as server,
+            urllib3.PoolManager() as pool,
+        ):
+            return pool.request("POST", server.url)
+
+    failure = failure_of(send)
+    assert failure.error.startswith("urllib3.LocationParseError")
+    assert (failure.outcome, failure.sends_seen) == (UNKNOWN, 2)
+
+
 def test_a_connection_of_the_standard_library_is_asked_once():
     with faulty(close_after_reading) as server:
         assert failure_of(lambda: by_http_client(server.url)).outcome is UNKNOWN
