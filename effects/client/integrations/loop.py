@@ -51,12 +51,14 @@ class LoopResult:
     """How a loop ended.
 
     `messages` is the conversation as far as it stands, with the result of every call that ran. Give
-    it back with the same conversation to ask the last turn again. `records` are the responses in
+    it back with the same conversation to ask the last turn again; `turn` is the index of the turn
+    that is asked for next, for those who count with `first_turn`. `records` are the responses in
     order, `ran` all calls that were answered. `error` is what the SDK raised, if it did.
     """
 
     stop: Stop
     messages: list[Any]
+    turn: int
     records: tuple[StreamRecord, ...] = ()
     ran: tuple[Ran, ...] = ()
     error: Exception | None = None
@@ -173,8 +175,7 @@ class Loop:
         self._conversation = conversation
         self._messages = list(messages)
         self._turns_left = turns_max
-        first = hearing.turn_index(messages) if first_turn is None else first_turn
-        self._index = first
+        self._index = hearing.turn_index(messages) if first_turn is None else first_turn
         self._request = request
         self._records: list[StreamRecord] = []
         self._ran: list[Ran] = []
@@ -238,6 +239,7 @@ class Loop:
         return LoopResult(
             stop=self._stop,
             messages=self._messages,
+            turn=self._index,
             records=tuple(self._records),
             ran=tuple(self._ran),
             error=self._error,

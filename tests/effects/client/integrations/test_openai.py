@@ -91,7 +91,7 @@ def test_parallel_calls_of_one_response_are_claimed_in_their_places_and_told(til
         model_server(refuses(500, **{"retry-after-ms": "1"}), first, wants(PAY), PAID) as model,
     ):
         result = run(api, model, tools)
-    assert (result.stop, till.paid) == (Stop.ANSWERED, [1200] * 3)
+    assert (result.stop, result.turn, till.paid) == (Stop.ANSWERED, 3, [1200] * 3)
     assert [(c.turn_index, c.position, c.ordinal, c.state) for c in till.claims()] == [
         (0, 0, 0, ClaimState.COMPLETED),
         (1, 0, 0, ClaimState.COMPLETED),
@@ -176,8 +176,9 @@ def test_an_error_event_after_status_200_is_an_error_event_and_runs_nothing(clos
 @both_apis
 def test_a_response_that_reached_its_limit_runs_nothing(closed_till, api):
     with closed_till.tools() as tools, model_server(wants(PAY).but(limited=True)) as model:
-        result = run(api, model, tools)
+        result = run(api, model, tools, first_turn=7)
     assert (result.stop, result.death.advice) == (Stop.DIED, Advice.LARGER_BUDGET)
+    assert result.turn == 7, "the turn that died is the one that is asked for next"
 
 
 @both_apis
