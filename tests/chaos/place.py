@@ -145,19 +145,23 @@ def a_place(folder: Path, *, provider_url: str, schema_of: str) -> Iterator[Plac
 def _copied(source: str, target: str) -> bool:
     """Copy a database that this run has migrated already, which takes a tenth of the time. False:
     nobody has asked for one in this run, so there is nothing to copy."""
-    dumped = subprocess.run(
-        [str(binaries() / "pg_dump"), source], check=True, capture_output=True, timeout=60
-    ).stdout
+    dumped = _tool("pg_dump", source)
     if b"django_migrations" not in dumped:
         return False
-    subprocess.run(
-        [str(binaries() / "psql"), "-q", "-v", "ON_ERROR_STOP=1", target],
-        input=dumped,
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
+    # Roles are the cluster's: agents that other tests gave one are named in the dump's grants. The
+    # owner is there already, which is no reason to stop.
+    roles = _tool("pg_dumpall", "--roles-only", "--no-role-passwords", "-d", source)
+    _tool("psql", "-q", target, text=roles)
+    _tool("psql", "-q", "-v", "ON_ERROR_STOP=1", target, text=dumped)
     return True
+
+
+def _tool(name: str, *arguments: str, text: bytes | None = None) -> bytes:
+    """What one of PostgreSQL's own programs prints."""
+    argv = [str(binaries() / name), *arguments]
+    done = subprocess.run(argv, input=text, check=False, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
 
 
 @contextmanager
