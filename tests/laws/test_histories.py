@@ -14,7 +14,7 @@ from django.conf import settings
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PROCESSES = 2
-HISTORIES = 2_000
+HISTORIES = 1_200
 HISTORIES_SLOW = 20_000
 
 
