@@ -46,6 +46,7 @@ BEHIND: Final = "CF503"
 NO_RIGHT: Final = "42501"
 LOGIN_REFUSED: Final = (
     "password authentication failed",
+    "SASL authentication failed",  # PgBouncer
     "no password supplied",
     "is not permitted to log in",
     "does not exist",
@@ -123,11 +124,12 @@ class Connections:
         until = time.monotonic() + seconds
         texts = [written(value) for value in values]
         for left in reversed(range(TRIES_MAX)):
-            result = self._run(statement, texts, until)
+            prepares = self._prepares  # Another thread may find out meanwhile.
+            result = self._run(statement, texts, prepares=prepares, until=until)
             if result.status == pq.ExecStatus.TUPLES_OK:
                 return self._rows(statement, result)
             state = _field(result, pq.DiagnosticField.SQLSTATE)
-            if state in NOT_PREPARED and self._prepares:
+            if state in NOT_PREPARED and prepares:
                 # Nothing was executed. From here on each statement comes with its text.
                 self._prepares = False
             elif state not in OTHERS_WON or not left:
@@ -170,12 +172,14 @@ class Connections:
         self,
         statement: Statement,
         texts: Sequence[bytes | None],
+        *,
+        prepares: bool,
         until: float,
     ) -> pq.abc.PGresult:
         link = self._take(until)
         usable = False
         try:
-            result = link.run(statement, texts, prepares=self._prepares, until=until)
+            result = link.run(statement, texts, prepares=prepares, until=until)
             usable = link.is_usable
         except (psycopg.Error, OSError) as error:
             raise LedgerUnavailable(
