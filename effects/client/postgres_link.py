@@ -49,7 +49,6 @@ LOGIN_REFUSED: Final = (
     "SASL authentication failed",  # PgBouncer
     "no password supplied",
     "is not permitted to log in",
-    "does not exist",
 )
 """How a server says that it knows the role, or the password, not; a login has no SQLSTATE here."""
 
