@@ -212,7 +212,7 @@ class Ledger:
 
     def _away(self, asked: Asked, problem: LedgerUnavailable) -> Call | Effect:
         """Nobody answered, or nobody in a way that can be used."""
-        going = None if self._offline is None else self._offline.begin(asked, problem)
+        going = None if self._offline is None else self._offline.begin(asked)
         return _away(asked.request, problem) if going is None else _in_time(going)
 
     def _heard(self, calls: Sequence[Asked], answers: Sequence[Any] | None = None) -> None:

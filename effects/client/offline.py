@@ -39,7 +39,6 @@ from effects.core.messages import (
     OfflineEnd,
     OfflineTerms,
 )
-from effects.core.problems import LedgerBehind, LedgerUnavailable
 from effects.core.vocabulary import ClaimState, EffectClass, Outcome
 
 __all__ = ["Offline", "OfflineAttempt"]
@@ -95,10 +94,9 @@ class Offline:
                 if len(self._terms) > TOOLS_REMEMBERED_MAX:
                     self._terms.popitem(last=False)
 
-    def begin(self, asked: Asked, problem: LedgerUnavailable) -> OfflineAttempt | None:
-        """The attempt, whose claim is on the disk; None: nothing may be sent."""
-        if problem.facts.get("away") is not True or isinstance(problem, LedgerBehind):
-            return None
+    def begin(self, asked: Asked) -> OfflineAttempt | None:
+        """The attempt, whose claim is on the disk; None: nothing may be sent. Whoever asks has told
+        `heard` of every answer before, so nobody has answered this call."""
         with self._lock:
             return self._begun(asked)
 

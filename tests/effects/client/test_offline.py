@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
 import pytest
 
 from effects.client import (
@@ -44,6 +45,11 @@ TERMS: Final = OfflineTerms(
     argument_rules={"volatile": ["trace"], "defaults": {"currency": '"eur"'}},
 )
 TOLD: Final = GRANT.model_copy(update={"offline": TERMS})
+REFUSAL: Final = httpx2.HTTPStatusError(
+    "401",
+    request=httpx2.Request("POST", "https://provider.example/payments"),
+    response=httpx2.Response(401),
+)
 AWAY: Final = close_after_reading
 OTHER_CALL: Final = ToolCall(conversation="c-0", turn_index=1)
 ONE_TRY: Final = Patience(claim_tries_max=1, report_tries_max=1)
@@ -341,6 +347,7 @@ def test_the_time_to_send_is_what_is_left_of_lease_half_window_and_margin(
     told = agent.pay()
     if left_seconds is None:
         assert (told.status, agent.runs) == ("ledger_unavailable", 0)
+        assert records(tmp_path) == [], "what is not sent is not claimed"
     else:
         assert told.status == "completed"
         assert agent.calls[-1].send_seconds_left == pytest.approx(left_seconds, abs=1e-6)
@@ -371,6 +378,8 @@ def test_the_same_process_may_send_it_again_with_the_same_key_as_long_as_for_the
     [
         (NotSent("no connection"), "ledger_unavailable", Outcome.NOT_SENT),
         (TimeoutError(), "unknown", Outcome.UNKNOWN),
+        # It proves that this attempt did nothing, and only the ledger knows of others.
+        (REFUSAL, "unknown", Outcome.REFUSED),
     ],
 )
 def test_an_end_that_is_no_success_is_told_as_what_is_known(
