@@ -26,6 +26,7 @@ from effects.core.problems import Stale
 from effects.core.vocabulary import ClaimState, EffectClass, EventKind, Outcome, Verdict
 from effects.local.service import Service
 from ledger import append
+from ledger.functions import call
 from ledger.models import Claim, Decision, Event
 from reconcile.sandbox.jobs import Mishap
 from reconcile.sandbox.tools import ToolName
@@ -269,8 +270,14 @@ def test_a_hung_database_grants_at_most_once(stage: Stage, place: Place) -> None
 
 
 def kill_a_backend(place: Place, doors: Doors) -> None:
-    """PostgreSQL then ends all others, recovers, and goes on by itself."""
-    os.kill(place.postgres.family()[-1], signal.SIGKILL)
+    """PostgreSQL then ends all others, recovers, and goes on by itself. One of the api's: those of
+    other kinds come and go."""
+    ((pid,),) = call(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        " AND backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1",
+        [],
+    )
+    os.kill(pid, signal.SIGKILL)
     connections.close_all()
 
 
