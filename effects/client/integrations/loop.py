@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 
 import httpx2
 
-from effects.client.asking import ToolCall
+from effects.client.asking import Received, ToolCall
 from effects.client.clock import elapsed_clock_seconds
 from effects.client.integrations.toolbox import AsyncToolbox, Definition, Ran, Toolbox, Tools
 from effects.core.recovery_messages import RecoveryDecision
@@ -216,12 +216,14 @@ class Loop:
         return ToolCall(conversation=self._conversation, turn_index=self._index)
 
     def turn(self, hearing: Hearing, record: StreamRecord) -> dict[str, Any]:
-        """Which turn its calls belong to, as arguments of `Ledger.turn`."""
+        """Which turn its calls belong to, as arguments of `Ledger.turn`. Asked when the response
+        has just ended: this process received it now."""
         return {
             "conversation": self._conversation,
             "index": self._index,
             "response_id": record.response_id,
             "retry_count": hearing.retry_count,
+            "received": Received.now(),
         }
 
     def answered(self, hearing: Hearing, ran: Sequence[Ran]) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import anthropic
@@ -16,6 +17,7 @@ from effects.client.clock import elapsed_clock_seconds
 from effects.client.integrations import toolbox
 from effects.client.integrations.anthropic import Stop, Toolbox, dispatched, messages
 from effects.client.integrations.guard import Guard
+from effects.client.integrations.loop import Loop
 from effects.core.streams import (
     Dispatched,
     Ending,
@@ -126,6 +128,16 @@ def test_turns_are_counted_tries_of_the_sdk_are_seen_and_responses_are_recorded(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_the_loop_says_that_its_responses_were_received_in_this_process_just_now() -> None:
+    """So that a tool that opted in may be sent while the ledger is away."""
+    loop = Loop(messages.hearing, CONVERSATION, ASKED, turns_max=1, first_turn=0, request={})
+    heard: Any = SimpleNamespace(retry_count=None)
+    before = elapsed_clock_seconds()
+    said = loop.turn(heard, read_stream(Protocol.ANTHROPIC, b""))
+    assert said["received"].here
+    assert before <= said["received"].at <= elapsed_clock_seconds()
+
+
 def test_a_call_that_is_wrong_is_told_and_costs_the_others_nothing(till):
     wrong = ("send_payment", {"amount": "12"})
     said = wants(wrong, ("nothing", {}), PAY, ("find_order", {"number": -1}))
