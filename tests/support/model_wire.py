@@ -148,7 +148,7 @@ def _event(said: dict[str, Any], *, named: bool = True) -> bytes:
 
 
 def _pieces(text: str, characters: int) -> Iterator[str]:
-    return ("".join(piece) for piece in itertools.batched(text, characters))
+    return (text[at : at + characters] for at in range(0, len(text), characters))
 
 
 Written = tuple[dict[str, Any], Iterator[bytes], Callable[[str, int], bytes]]
