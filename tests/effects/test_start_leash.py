@@ -138,6 +138,11 @@ def keep_signals():
         signal.signal(number, handler)
 
 
+def once_there(path: Path) -> str:
+    """Shell words that wait for a file: what dies before it was seen up has not started at all."""
+    return f"until [ -e {path} ]; do sleep 0.01; done"
+
+
 def shell(name: str, script: str) -> Program:
     return Program(name=name, argv=("sh", "-c", script))
 
@@ -147,8 +152,10 @@ class TestSupervisor:
     def test_restarts_what_crashes_until_somebody_presses_ctrl_c(self, tmp_path: Path):
         screen, runs = Screen(), tmp_path / "runs"
         script = f"echo run >> {runs}; [ $(wc -l < {runs}) -ge 3 ] && kill -INT {os.getpid()};"
+        started = tmp_path / "started"
         with Supervisor(say=screen) as supervisor:
-            supervisor.start([shell("crasher", script + " exit 5")])
+            supervisor.start([shell("crasher", f"{once_there(started)}; {script} exit 5")])
+            started.touch()
             supervisor.run()
 
         assert runs.read_text().count("run") == 3
@@ -156,16 +163,19 @@ class TestSupervisor:
         assert screen.says("crasher ended with 5; again in 1 s")
 
     def test_gives_up_on_what_dies_again_and_again_and_stops_the_rest(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ):
         monkeypatch.setattr(supervisor_module, "DEATHS_IN_A_ROW_MAX", 3)
         monkeypatch.setattr(supervisor_module, "RESTART_SECONDS_MAX", 0.01)
         monkeypatch.setattr(supervisor_module, "WATCH_SECONDS", 0.05)
         screen, others = Screen(), descendants(os.getpid())
         words = "crasher ended with 5, 3 times in a row"
+        started = tmp_path / "started"
         with Supervisor(say=screen) as supervisor:
             supervisor.start([shell("steady", "sleep 600")])
-            supervisor.start([shell("crasher", "echo the reason; exit 5")])
+            script = f"{once_there(started)}; echo the reason; exit 5"
+            supervisor.start([shell("crasher", script)])
+            started.touch()
             with pytest.raises(GaveUp, match=words):
                 supervisor.run()
 
