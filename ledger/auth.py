@@ -140,6 +140,11 @@ def presented(plain: str, *scopes: TokenScope) -> Bearer:
     return known.bearer
 
 
+def is_open(digest: bytes) -> bool:
+    """Whether the token of this hash is open now."""
+    return bool(call(_FIND_OPEN, (digest,)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
     bearer: Bearer

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from effects.core.canonical import ArgumentRules, Refused
+from effects.core.canonical import NO_RULES, ArgumentRules, Refused
 from effects.core.claim_rows import (
     TOOLS_REMEMBERED_MAX,
     answer_all,
@@ -23,7 +23,7 @@ from effects.core.messages import ClaimAnswer, ClaimRequest, OfflineTerms
 from effects.core.problems import TokenRefused
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool
-from ledger import restore_fence
+from ledger import auth, restore_fence
 from ledger.functions import call
 
 CLAIM: LiteralString = """
@@ -68,8 +68,7 @@ def claim(workspace_id: int, request: ClaimRequest, *, token: bytes | None = Non
     """
     restore_fence.guard()
     while True:
-        tool = _remembered_rules(workspace_id, request.tool)
-        ids = identities(call_facts(workspace_id, request, tool.rules))
+        tool, ids = _identified(workspace_id, request, token)
         values = _parameters(workspace_id, request, tool, ids)
         rows = call(CLAIM, values) if token is None else call(CLAIM_IF_OPEN, (*values[1:], token))
         if not rows:
@@ -109,8 +108,7 @@ def _with_terms(answer: ClaimAnswer, tool: _ToolRules) -> ClaimAnswer:
 
 def _asked(workspace_id: int, request: ClaimRequest) -> dict[str, Any]:
     """One claim as a member of a batch: the claim function's parameters by name."""
-    tool = _remembered_rules(workspace_id, request.tool)
-    ids = identities(call_facts(workspace_id, request, tool.rules))
+    tool, ids = _identified(workspace_id, request)
     values = _parameters(workspace_id, request, tool, ids)[1:]
     return {
         name: _in_json(value)
@@ -128,14 +126,31 @@ def _in_json(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
+def _identified(
+    workspace_id: int, request: ClaimRequest, token: bytes | None = None
+) -> tuple[_ToolRules, Identities]:
+    """The tool, entered if nobody registered it, and who the call is by the tool's rules."""
+    try:
+        tool = _remembered_rules(workspace_id, request.tool)
+    except Tool.DoesNotExist:
+        # Nothing is recorded of a claim that is refused, its tool neither.
+        identities(call_facts(workspace_id, request, NO_RULES))
+        if token is not None and not auth.is_open(token):
+            raise TokenRefused from None
+        Tool.objects.get_or_create(
+            workspace_id=workspace_id,
+            name=request.tool,
+            defaults={"effect_class": EffectClass.UNKEYED_WRITE, "registered": False},
+        )
+        tool = _remembered_rules(workspace_id, request.tool)
+    return tool, identities(call_facts(workspace_id, request, tool.rules))
+
+
 @lru_cache(maxsize=TOOLS_REMEMBERED_MAX)
 def _remembered_rules(workspace_id: int, name: str) -> _ToolRules:
-    """Remembered per process; the claim function refuses a version that is no longer the tool's."""
-    tool, _ = Tool.objects.get_or_create(
-        workspace_id=workspace_id,
-        name=name,
-        defaults={"effect_class": EffectClass.UNKEYED_WRITE, "registered": False},
-    )
+    """Remembered per process; the claim function refuses a version that is no longer the tool's.
+    Raises `Tool.DoesNotExist`, which is not remembered."""
+    tool = Tool.objects.get(workspace_id=workspace_id, name=name)
     return _ToolRules(
         tool_id=tool.pk, version=tool.version, rules=rules_of(tool), offline=_offline_terms(tool)
     )

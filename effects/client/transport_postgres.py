@@ -19,7 +19,7 @@ from typing_extensions import override
 from effects.client.postgres_link import Connections, Statement
 from effects.client.transport import Report
 from effects.client.transport_http import Timeouts
-from effects.core.canonical import ArgumentRules, Refused
+from effects.core.canonical import NO_RULES, ArgumentRules, Refused
 from effects.core.claim_rows import (
     TOOLS_REMEMBERED_MAX,
     answer_all,
@@ -226,6 +226,9 @@ class PostgresTransport:
         field = unstorable_field(request)
         if field is not None:
             raise BadRequest(f"{field} holds U+0000, which the ledger cannot store.")
+        if request.tool not in self._rules:
+            # To ask for a tool's rules enters it, and nothing is recorded of what is refused.
+            digest_parts(call_facts(0, request, NO_RULES))
         version, rules = self._rules_of(request.tool)
         parts = digest_parts(call_facts(0, request, rules))
         return (

@@ -8,10 +8,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from effects.core.vocabulary import ClaimState, TokenScope
+from effects.models import Tool
 from ledger import auth, functions
 from ledger.models import ApiToken, Claim
 from tests.ledger.conftest import EVERYTHING
-from tests.support.agents import Agent, in_process
+from tests.support.agents import Agent, asked, in_process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPORT = {"fence": 1, "result": "1"}
@@ -114,3 +115,32 @@ def test_more_tokens_than_are_remembered_are_served(shop, refund, client, monkey
         agent = Agent(token=plain, send=in_process(client))
         assert agent.claim(conversation=f"c-{number}").status == 201
     assert len(auth._known) <= 2  # noqa: SLF001 - nobody outside can see what is remembered
+
+
+def test_a_revoked_token_enters_no_tool(shop, known):
+    auth.revoke(shop, known.token.pk)
+
+    refused = known.agent.claim(tool="never_heard_of")
+
+    assert (refused.status, refused.code) == (401, "token_refused")
+    assert not Tool.objects.filter(name="never_heard_of").exists()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param({"arguments": '{"n": NaN}'}, id="arguments that cannot be compared"),
+        pytest.param({"tool": "ü" * 200}, id="a name of too many bytes"),
+        pytest.param({"conversation": None, "call_id": None}, id="no identity"),
+    ],
+)
+@pytest.mark.parametrize("batch", [False, True], ids=["alone", "in a batch"])
+def test_a_claim_that_is_refused_enters_no_tool(known, bad, batch):
+    tools = Tool.objects.count()
+    claim = asked(**({"tool": "never_heard_of"} | bad))
+
+    answer = known.agent.post("claims:batch", {"claims": [claim]}) if batch else None
+    refused = answer.json["answers"][0]["problem"] if answer else known.agent.post("claims", claim)
+
+    assert (refused["status"] if batch else refused.status) in {400, 422}
+    assert Tool.objects.count() == tools

@@ -22,7 +22,12 @@ from django.db import connection
 from effects.client import Ledger, Timeouts
 from effects.client.transport_postgres import PostgresTransport
 from effects.core.messages import ClaimAnswer, ClaimRequest, Complete, Fail, Unknown
-from effects.core.problems import LedgerBehind, LedgerUnavailable, TokenRefused
+from effects.core.problems import (
+    ArgumentsRefused,
+    LedgerBehind,
+    LedgerUnavailable,
+    TokenRefused,
+)
 from effects.core.vocabulary import AnswerCode, EffectClass, Outcome, Verdict
 from effects.models import Tool, Workspace
 from ledger import agents, append, claiming, queries, restore_fence
@@ -86,6 +91,12 @@ def sessions(url: str) -> list[Any]:
 
 
 # Connections
+
+
+def test_a_claim_that_is_refused_enters_no_tool(agent):
+    with pytest.raises(ArgumentsRefused):
+        agent.claim(asked(tool="never_heard_of", arguments='{"amount": NaN}'))
+    assert [tool.name for tool in Tool.objects.all()] == ["pay"]
 
 
 def test_connections_are_shared_and_never_more_than_allowed(agent, url):
