@@ -27,6 +27,7 @@ from reconcile.sandbox.jobs import WAIT_FOR_A_WORD_SECONDS_MAX, Job, Mishap, Sta
 
 PR_SET_PDEATHSIG: Final = 1
 ARRIVAL_POLL_SECONDS: Final = 0.02
+KILL_SECONDS_MAX: Final = 5.0
 LEDGER_AWAY: Final = "ledger_unavailable"
 LEDGER_AWAY_PAUSE_SECONDS: Final = 0.5
 CALLS_MAX: Final = 6
@@ -62,6 +63,7 @@ class _Worker:
         self._job = job
         self._hands = Hands(world, job)
         self._has_frozen = False
+        self._killer: threading.Thread | None = None
         self._say = say
         self._wait = wait
 
@@ -145,9 +147,14 @@ class _Worker:
         self._say(Word(stage=Stage.GRANTED, pid=os.getpid()))
         if self._job.waits_for_a_word:
             self._wait()
-        return self._hands.carry_out(
-            Permit(key=permit.key, marker=permit.marker, check=self._with_mishap(permit))
-        )
+        try:
+            return self._hands.carry_out(
+                Permit(key=permit.key, marker=permit.marker, check=self._with_mishap(permit))
+            )
+        finally:
+            if self._killer is not None:
+                # A quick provider answers before the kill comes; nobody hears of the answer.
+                self._killer.join(KILL_SECONDS_MAX)
 
     def _with_mishap(self, permit: Permit) -> Callable[[], None]:
         match self._job.mishap:
@@ -179,7 +186,8 @@ class _Worker:
                     time.sleep(ARRIVAL_POLL_SECONDS)
             _kill()
 
-        threading.Thread(target=watch, daemon=True).start()
+        self._killer = threading.Thread(target=watch, daemon=True)
+        self._killer.start()
 
     def _tell(self, stage: Stage, told: Effect) -> None:
         if self._world.speaks:
