@@ -66,7 +66,7 @@ class Membership(models.Model):
 
 
 class Connection(models.Model):
-    """One account at one provider, asked read-only.
+    """One account at one provider, asked read-only. `kind` says whose dialect it speaks.
 
     `secret_name` names an environment variable: the secret itself is never in the database.
     Only the host of `base_url` is ever asked.
@@ -75,10 +75,16 @@ class Connection(models.Model):
     class Kind(models.TextChoices):
         STRIPE = "stripe"
         HTTP = "http"
+        GRAPHQL = "graphql"
+        SQL = "sql"
+        PAYPAL = "paypal"
+        GOCARDLESS = "gocardless"
+        CHECKOUT = "checkout"
+        SALESFORCE = "salesforce"
 
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="connections")
     name = models.CharField(max_length=100)
-    kind = models.CharField(max_length=10, choices=Kind)
+    kind = models.CharField(max_length=20, choices=Kind)
     base_url = models.URLField(max_length=500)
     account = models.CharField(max_length=100, blank=True, default="")
     secret_name = models.CharField(max_length=100, blank=True, default="")
@@ -87,7 +93,13 @@ class Connection(models.Model):
         constraints = [
             models.UniqueConstraint(name="connection_name", fields=["workspace", "name"]),
             models.CheckConstraint(
-                name="connection_kind", condition=Q(kind__in=["stripe", "http"])
+                name="connection_kind",
+                condition=Q(
+                    kind__in=[
+                        *("stripe", "http", "graphql", "sql"),
+                        *("paypal", "gocardless", "checkout", "salesforce"),
+                    ]
+                ),
             ),
         ]
 

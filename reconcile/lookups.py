@@ -2,58 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final
 
-from effects.models import Connection
 from reconcile.adapters import http, stripe
-from reconcile.adapters.base import Look, Probe
-from reconcile.adapters.http_config import read_config as read_http
-from reconcile.adapters.stripe_objects import read_config as read_stripe
+from reconcile.adapters.base import Lookup
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
-    """One way of asking: its name for people, and the kind of connection that it needs."""
-
-    label: str
-    connection_kind: str
-    look: Callable[[Probe], Look]
-    read_config: Callable[[Mapping[str, Any]], object]
-
+_ADAPTERS: Final = (stripe, http)
+"""Every adapter's file; each exports its look-ups as `LOOKUPS`, in the order in which they are
+offered."""
 
 LOOKUPS: Final[Mapping[str, Lookup]] = {
-    "stripe.payment_intents": Lookup(
-        label="Stripe: list PaymentIntents, match our marker",
-        connection_kind=Connection.Kind.STRIPE,
-        look=stripe.look_for_payment_intent,
-        read_config=read_stripe,
-    ),
-    "stripe.charges": Lookup(
-        label="Stripe: list Charges, match our marker",
-        connection_kind=Connection.Kind.STRIPE,
-        look=stripe.look_for_charge,
-        read_config=read_stripe,
-    ),
-    "stripe.payouts": Lookup(
-        label="Stripe: list Payouts, match our marker",
-        connection_kind=Connection.Kind.STRIPE,
-        look=stripe.look_for_payout,
-        read_config=read_stripe,
-    ),
-    "stripe.refunds": Lookup(
-        label="Stripe: list Refunds, match our marker",
-        connection_kind=Connection.Kind.STRIPE,
-        look=stripe.look_for_refund,
-        read_config=read_stripe,
-    ),
-    "http": Lookup(
-        label="A status endpoint of your own",
-        connection_kind=Connection.Kind.HTTP,
-        look=http.look_by_url,
-        read_config=read_http,
-    ),
+    lookup.kind: lookup for lookup in chain.from_iterable(a.LOOKUPS for a in _ADAPTERS)
 }
 """By the word in `Tool.lookup_kind`; the empty word means that nobody can be asked."""
 

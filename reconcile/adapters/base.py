@@ -7,7 +7,7 @@ read, in which account and mode, whether all pages were read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -128,6 +128,53 @@ class Look:
     retry_after_seconds: int | None = None
     reads: int = 0
     raw: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """A provider object that a scan met and no probe of it asked about.
+
+    `marker` is our marker if it carries one, else empty. `noun` names one such object
+    ("PaymentIntent"). `amount` is as people read it, empty where there is none.
+    """
+
+    id: str
+    noun: str
+    created_at: datetime | None = None
+    status: str = ""
+    marker: str = ""
+    amount: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """One reading that answered many probes: `looks` by claim id, one for each probe.
+
+    `reads` is how many requests the whole reading took; the looks in it carry 0, because a scan is
+    counted once. `strangers` are the objects on the pages that belong to no probe.
+    """
+
+    looks: Mapping[UUID, Look]
+    reads: int = 0
+    strangers: tuple[Stranger, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """One way of asking one kind of connection; an adapter file exports one or more of them.
+
+    `kind` is the word in `Tool.lookup_kind`, `label` its name for people. `read_config` raises
+    `ValueError` for a configuration that cannot be used. `look` answers one probe and
+    never raises for anything that a provider does. `look_many` answers probes of one place and one
+    configuration with one shared reading, None where this route cannot be shared.
+    """
+
+    kind: str
+    label: str
+    connection_kind: str
+    look: Callable[[Probe], Look]
+    read_config: Callable[[Mapping[str, Any]], object]
+    look_many: Callable[[Sequence[Probe]], Scan] | None = None
 
 
 def looked_in_vain(probe: Probe, error: NoAnswer | NotAllowed, *, route: str, query: str) -> Look:

@@ -23,6 +23,7 @@ from reconcile.adapters.base import (
     Delay,
     KeyLife,
     Look,
+    Lookup,
     MatchedBy,
     Probe,
     kept,
@@ -64,6 +65,17 @@ def look_by_url(probe: Probe) -> Look:
         why = f"It would take {len(questions)} questions; at most {REFERENCES_MAX} are asked."
         return _misconfigured(probe, why, route)
     return _Asking(probe, config).ask(questions)
+
+
+LOOKUPS: Final = (
+    Lookup(
+        kind="http",
+        label="A status endpoint of your own",
+        connection_kind="http",
+        look=look_by_url,
+        read_config=read_config,
+    ),
+)
 
 
 class _Asking:

@@ -29,6 +29,7 @@ from reconcile.adapters.base import (
     Delay,
     KeyLife,
     Look,
+    Lookup,
     Probe,
     kept,
     looked_in_vain,
@@ -48,6 +49,7 @@ from reconcile.adapters.stripe_objects import (
 )
 
 __all__ = [
+    "LOOKUPS",
     "forget_accounts",
     "look_for_charge",
     "look_for_payment_intent",
@@ -88,6 +90,27 @@ def look_for_charge(probe: Probe) -> Look:
 def look_for_payout(probe: Probe) -> Look:
     """`lookup_kind` "stripe.payouts". Never raises for anything that Stripe does."""
     return _Search(probe, PAYOUTS).look()
+
+
+LOOKUPS: Final = tuple(
+    Lookup(
+        kind=kind,
+        label=label,
+        connection_kind="stripe",
+        look=look,
+        read_config=read_config,
+    )
+    for kind, label, look in (
+        (
+            "stripe.payment_intents",
+            "Stripe: list PaymentIntents, match our marker",
+            look_for_payment_intent,
+        ),
+        ("stripe.charges", "Stripe: list Charges, match our marker", look_for_charge),
+        ("stripe.payouts", "Stripe: list Payouts, match our marker", look_for_payout),
+        ("stripe.refunds", "Stripe: list Refunds, match our marker", look_for_refund),
+    )
+)
 
 
 @dataclass(slots=True)
