@@ -1,10 +1,10 @@
-"""The one way out to a provider: reads only, to a checked address, within limits.
+"""The one way out: to a checked address, within limits; to a provider, reads only.
 
 Addresses come from people who fill in a form, and answers from whoever listens there. So a name is
 resolved once, every address is checked against an explicit list, and the connection goes to the
 address that was checked: a second resolution could name another machine. A redirect is an answer
-like any other and is never followed. There is no verb but GET here, because asking again with a
-key would be a write.
+like any other and is never followed. A provider is asked with GET alone, because asking again with
+a key would be a write; `deliver` is for addresses that wait for our own messages.
 """
 
 from __future__ import annotations
@@ -123,8 +123,23 @@ def get(url: str, *, way: Way, headers: Mapping[str, str]) -> Answered:
     Raises `NotAllowed` for another origin than the way's, plain HTTP to a public host, or an
     address that is not public; `NoAnswer` for everything that kept a whole answer from coming.
     """
-    # A question takes seconds. A transaction that waits for it would hold rows that agents need.
-    assert not connection.in_atomic_block, "A provider was asked inside a database transaction."
+    return _exchange("GET", url, way=way, headers=headers)
+
+
+def deliver(url: str, body: bytes, *, way: Way, headers: Mapping[str, str]) -> Answered:
+    """Hand one message of ours to an address that somebody registered for it, never to a provider.
+
+    Raises as `get` does. An answer says what the receiver thinks of it; `NoAnswer` leaves open
+    whether it arrived, so a message carries an id by which a second copy is recognised.
+    """
+    return _exchange("POST", url, way=way, headers=headers, body=body)
+
+
+def _exchange(
+    method: str, url: str, *, way: Way, headers: Mapping[str, str], body: bytes | None = None
+) -> Answered:
+    # An answer takes seconds. A transaction that waits for it would hold rows that agents need.
+    assert not connection.in_atomic_block, "Somebody was asked inside a database transaction."
     if origin_of(url) != way.origin:
         raise NotAllowed(f"{url!r} is not at {way.origin}, the only address that may be asked.")
     if url.startswith("http://") and not way.private:
@@ -139,14 +154,16 @@ def get(url: str, *, way: Way, headers: Mapping[str, str]) -> Answered:
                 network_backend=network,
                 max_connections=1,
             ) as pool,
-            pool.stream("GET", url, headers=_header_lines(url, headers)) as response,
+            pool.stream(
+                method, url, headers=_header_lines(url, headers, body), content=body
+            ) as response,
         ):
-            body = _read(response.iter_stream(), bytes_max=way.limits.bytes)
+            answer = _read(response.iter_stream(), bytes_max=way.limits.bytes)
             names = ((name.lower().decode("latin-1"), value) for name, value in response.headers)
             return Answered(
                 status=response.status,
                 headers={name: value.decode("latin-1") for name, value in names},
-                body=body,
+                body=answer,
             )
     except (httpcore2.TimeoutException, TimeoutError):
         limit = f"{way.limits.seconds:g} s"
@@ -156,9 +173,13 @@ def get(url: str, *, way: Way, headers: Mapping[str, str]) -> Answered:
         raise NoAnswer(f"The connection to {way.origin} failed: {said}.") from None
 
 
-def _header_lines(url: str, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def _header_lines(
+    url: str, headers: Mapping[str, str], body: bytes | None
+) -> list[tuple[bytes, bytes]]:
     # An answer that is compressed could be small on the wire and fill the memory.
     lines = {"Host": urlsplit(url).netloc, "Accept-Encoding": "identity", **headers}
+    if body is not None:
+        lines["Content-Length"] = str(len(body))
     return [(name.encode("ascii"), value.encode("ascii")) for name, value in lines.items()]
 
 
