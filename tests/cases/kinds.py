@@ -1,0 +1,27 @@
+"""Kinds of cases that have a judge of their own. A new kind is one line here and one in `bank.RUN`.
+
+Every other kind is judged by the members that its input has: see `judge._judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tests.cases.fields import Fields, Findings
+
+Judge = Callable[[Fields, Fields, Findings], None]
+"""Interprets the input and compares the expectation; whoever calls it finishes both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """`asks_providers`: its judge waits for answers over the network, so it runs in no transaction
+    and undoes what it did by itself."""
+
+    judge: Judge
+    asks_providers: bool = False
+
+
+KINDS: Final[Mapping[str, Kind]] = {}
