@@ -178,6 +178,7 @@ def probe(read: Read, connection: Connection, facts: ClaimFacts) -> Probe:
         amount=registry.amount(tool, read.arguments_text),
         customer=registry.customer(tool, read.arguments_text),
         unmarked=any(attempt.marker_sent is not True for attempt in facts.open_attempts),
+        settled_from=facts.absence_strong_from,
     )
 
 

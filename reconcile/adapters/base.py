@@ -70,7 +70,9 @@ class Probe:
 
     `since` is the first grant, by our clock. `arguments` is the decoded arguments object, or None
     where it was emptied. `amount` and `customer` are what the tool says its arguments ask for.
-    `unmarked` says that some open attempt is not known to have carried our marker.
+    `unmarked` says that some open attempt is not known to have carried our marker. `settled_from`
+    is the instant from which on no provider still works on the last possible send, None where no
+    attempt is open.
     """
 
     claim_id: UUID
@@ -83,6 +85,7 @@ class Probe:
     amount: Money | None = None
     customer: str | None = None
     unmarked: bool = False
+    settled_from: datetime | None = None
 
     @property
     def markers(self) -> dict[str, KeyLife]:
@@ -160,13 +163,31 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One way that a look-up may take, for the page that explains it and for tests.
+
+    `name` is how `Look.route` begins when the look was come by that way. `proves_absence`: a whole
+    reading that shows nothing can be proof; `delay_class` and `matched_by` are those of its looks,
+    `delay_class` None where the tool's own configuration says it.
+    """
+
+    name: str
+    delay_class: Delay | None
+    proves_absence: bool
+    matched_by: MatchedBy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
     """One way of asking one kind of connection; an adapter file exports one or more of them.
 
-    `kind` is the word in `Tool.lookup_kind`, `label` its name for people. `read_config` raises
+    `kind` is the word in `Tool.lookup_kind`, `label` its name for people; `kind` begins with the
+    connection's kind, then a dot where it says more ("http.list"). `read_config` raises
     `ValueError` for a configuration that cannot be used. `look` answers one probe and
     never raises for anything that a provider does. `look_many` answers probes of one place and one
-    configuration with one shared reading, None where this route cannot be shared.
+    configuration with one shared reading, None where this route cannot be shared. `contract` names
+    the provider contract that the look-up belongs to, `routes` the ways it may take, first the one
+    that it tries first.
     """
 
     kind: str
@@ -175,6 +196,8 @@ class Lookup:
     look: Callable[[Probe], Look]
     read_config: Callable[[Mapping[str, Any]], object]
     look_many: Callable[[Sequence[Probe]], Scan] | None = None
+    contract: str = "generic"
+    routes: tuple[Route, ...] = ()
 
 
 def looked_in_vain(probe: Probe, error: NoAnswer | NotAllowed, *, route: str, query: str) -> Look:

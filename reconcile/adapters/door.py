@@ -3,13 +3,17 @@
 Addresses come from people who fill in a form, and answers from whoever listens there. So a name is
 resolved once, every address is checked against an explicit list, and the connection goes to the
 address that was checked: a second resolution could name another machine. A redirect is an answer
-like any other and is never followed. A provider is asked with GET alone, because asking again with
-a key would be a write; `deliver` is for addresses that wait for our own messages.
+like any other and is never followed. A provider is sent nothing that somebody wrote, because asking
+again with a key would be a write: `get` has no body, `query` sends a parsed document that holds a
+query alone, `sign_in` a body that never changes. `deliver` is for addresses that wait for our own
+messages.
 """
 
 from __future__ import annotations
 
+import base64
 import ipaddress
+import json
 import re
 import socket
 import ssl
@@ -17,11 +21,13 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, override
+from typing import Any, Final, override
 from urllib.parse import urlsplit
 
 import httpcore2
 from django.db import connection
+from graphql import DocumentNode, FragmentDefinitionNode, OperationDefinitionNode, OperationType
+from graphql import print_ast as graphql_text
 
 CONNECT_SECONDS_MAX: Final = 5.0
 ANSWER_SECONDS_MAX: Final = 20.0
@@ -89,6 +95,9 @@ class Way:
     limits: Limits = field(default_factory=Limits)
 
 
+_PORTS: Final = {"https": 443, "http": 80, "postgresql": 5432}
+
+
 def origin_of(url: str) -> str:
     """Scheme, host and port of a URL, in one spelling. Raises `NotAllowed` if it has none."""
     try:
@@ -96,14 +105,14 @@ def origin_of(url: str) -> str:
         port = parts.port
     except ValueError as error:
         raise NotAllowed(f"{url!r} is not a web address: {error}.") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if parts.scheme not in _PORTS or not parts.hostname:
         raise NotAllowed(f"{url!r} is not a web address. Start it with https:// and a host.")
     if parts.username or parts.password:
         raise NotAllowed(
             "A web address with a password in it is not used. Name the secret instead."
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}:{port or (443 if parts.scheme == 'https' else 80)}"
+    return f"{parts.scheme}://{host}:{port or _PORTS[parts.scheme]}"
 
 
 def is_public(address: str) -> bool:
@@ -126,6 +135,47 @@ def get(url: str, *, way: Way, headers: Mapping[str, str]) -> Answered:
     return _exchange("GET", url, way=way, headers=headers)
 
 
+def query(
+    url: str,
+    document: DocumentNode,
+    variables: Mapping[str, Any],
+    *,
+    way: Way,
+    headers: Mapping[str, str],
+) -> Answered:
+    """Ask a GraphQL server one question; `variables` hold what JSON can say.
+
+    What is sent is printed from the parsed document, so that nothing but the operations that were
+    looked at can be in it. Raises `NotAllowed` also for a document that holds anything but one
+    query and its fragments; and as `get` does.
+    """
+    operations = [d for d in document.definitions if isinstance(d, OperationDefinitionNode)]
+    others = [d for d in document.definitions if not isinstance(d, OperationDefinitionNode)]
+    if [one.operation for one in operations] != [OperationType.QUERY] or not all(
+        isinstance(other, FragmentDefinitionNode) for other in others
+    ):
+        raise NotAllowed("Only one query is ever asked, and its fragments. This document is more.")
+    body = json.dumps({"query": graphql_text(document), "variables": dict(variables)})
+    named = {"Content-Type": "application/json", **headers}
+    return _exchange("POST", url, way=way, headers=named, body=body.encode())
+
+
+def sign_in(url: str, *, way: Way, client_id: str, client_secret: str) -> Answered:
+    """Ask for a token by OAuth 2.0 client credentials (RFC 6749 section 4.4).
+
+    The body is always the same, so whatever listens at `url` cannot be told to do anything else.
+    Raises as `get` does.
+    """
+    pair = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
+    headers = {
+        "Authorization": f"Basic {pair}",
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Accept": "application/json",
+    }
+    body = b"grant_type=client_credentials"
+    return _exchange("POST", url, way=way, headers=headers, body=body)
+
+
 def deliver(url: str, body: bytes, *, way: Way, headers: Mapping[str, str]) -> Answered:
     """Hand one message of ours to an address that somebody registered for it, never to a provider.
 
@@ -142,6 +192,8 @@ def _exchange(
     assert not connection.in_atomic_block, "Somebody was asked inside a database transaction."
     if origin_of(url) != way.origin:
         raise NotAllowed(f"{url!r} is not at {way.origin}, the only address that may be asked.")
+    if not url.startswith(("https://", "http://")):
+        raise NotAllowed(f"{way.origin} is no web server. Its address starts with https://.")
     if url.startswith("http://") and not way.private:
         raise NotAllowed(f"{way.origin} would get the secret unencrypted. Use https://.")
     if not all(_HEADER_TEXT.fullmatch(value) for value in headers.values()):
@@ -197,7 +249,9 @@ def _tls() -> ssl.SSLContext:
     return httpcore2.default_ssl_context()
 
 
-def _checked_address(host: str, port: int, *, private: bool) -> str:
+def checked_address(host: str, port: int, *, private: bool) -> str:
+    """An address of this name that may be asked: all of the name's are public, or it is private by
+    leave of the operator. Raises `NotAllowed`, and `NoAnswer` for a name that nobody knows."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -230,7 +284,7 @@ class _CheckedNetwork(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
-        address = _checked_address(host, port, private=self._way.private)
+        address = checked_address(host, port, private=self._way.private)
         seconds = min(CONNECT_SECONDS_MAX, _left(self._deadline))
         stream = self._plain.connect_tcp(address, port, seconds, local_address, socket_options)
         return _HurriedStream(stream, self._deadline)
