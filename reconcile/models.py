@@ -8,16 +8,28 @@ from django.db import models
 
 from effects.models import Connection
 from effects.money import Money
+from reconcile.assign.models import Assignment
+from reconcile.audit.models import ChainCheck, Submission
+from reconcile.bulk.models import Bulk, BulkItem
+from reconcile.customer.models import CustomerText
 from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
 from reconcile.models_webhooks import ConnectionReads, WebhookAddress, WebhookDelivery
+from reconcile.notes.models import Mention
 
 __all__ = [
+    "Assignment",
+    "Bulk",
+    "BulkItem",
     "Card",
+    "ChainCheck",
     "ConnectionPace",
     "ConnectionReads",
+    "CustomerText",
+    "Mention",
     "Proposal",
     "SecondPersonRule",
     "Snooze",
+    "Submission",
     "Take",
     "WebhookAddress",
     "WebhookDelivery",

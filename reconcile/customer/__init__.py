@@ -1,0 +1,1 @@
+"""What to tell the customer: texts that admins edit, never sent by us."""
