@@ -18,9 +18,9 @@ __all__ = ["Effect", "effect_of"]
 class Effect:
     """One tool call's outcome, as it may be told.
 
-    `status` is the word in `for_model`: completed, not_executed, unknown, in_flight, held,
-    already_done, released, conflicted, closed, attempts_exhausted, mismatch,
-    reissued_differently, identities_disagree or ledger_unavailable.
+    `status` is the word in `for_model`: completed, not_executed, unknown, expired_unanswered,
+    unknown_do_not_retry, in_flight, held, already_done, released, conflicted, attempts_exhausted,
+    mismatch, reissued_differently, identities_disagree or ledger_unavailable.
     `for_model` is the exact object to give to the model as the tool's result; `text` is its JSON.
     `result` is the tool's result as the ledger keeps it, the same for the first call and for every
     repeat; `value` is what the function itself returned, in the process that ran it only.

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final, assert_never
 
 from effects.core.messages import ClaimAnswer
-from effects.core.vocabulary import AnswerCode, ClaimState, Verdict
+from effects.core.vocabulary import AnswerCode, ClaimState, Reason, Verdict
 
 __all__ = ["exact_value", "for_model", "status_unavailable", "unavailable"]
 
@@ -172,6 +172,12 @@ def _in_flight(answer: ClaimAnswer) -> dict[str, Any]:
 
 
 def _unknown(answer: ClaimAnswer) -> dict[str, Any]:
+    if answer.reason is Reason.EXPIRED_UNANSWERED:
+        detail = (
+            f"It is not known whether {_name(answer)} happened: it may have. Nobody has decided, "
+            "and the time in which a repeat would have been safe is over."
+        )
+        return _told(answer, "expired_unanswered", detail, _do_not_repeat(answer))
     detail = f"It is not known whether {_name(answer)} happened: it may have."
     if answer.decision_pending:
         detail += " A person has decided; the decision takes effect soon."
@@ -231,4 +237,4 @@ def _conflicted(answer: ClaimAnswer) -> dict[str, Any]:
 def _closed(answer: ClaimAnswer) -> dict[str, Any]:
     detail = f"It is not known whether {_name(answer)} happened, and a person has stopped it."
     step = "Outcome unknown, do not retry. Tell the user that it could not be confirmed."
-    return _told(answer, "closed", detail, step)
+    return _told(answer, "unknown_do_not_retry", detail, step)

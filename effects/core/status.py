@@ -59,7 +59,7 @@ def status_answer(shown: Shown) -> ClaimAnswer:
         state=shown.state,
         effect_class=shown.effect_class,
         tool=shown.tool,
-        reason=shown.reason,
+        reason=_reason(shown),
         fence=shown.fence,
         generation=shown.generation,
         lease_until=shown.lease_until if in_flight else None,
@@ -128,6 +128,16 @@ def is_news(told: ClaimAnswer, first: ClaimAnswer) -> bool:
         return True
     in_force = None if told.decision is None or told.decision.pending else told.decision
     return in_force is not None and in_force != first.decision
+
+
+def _reason(shown: Shown) -> Reason | None:
+    """Why it is where it is. A window that closed over an open question changes what is safe, and
+    is neither an outcome nor anybody's answer."""
+    until = safe_retry_until(shown.window_until, shown.margin)
+    waits = shown.state is ClaimState.UNKNOWN and not (shown.decision and shown.decision.pending)
+    if waits and until is not None and until <= shown.now:
+        return Reason.EXPIRED_UNANSWERED
+    return shown.reason
 
 
 def _retry_after_seconds(shown: Shown) -> int | None:

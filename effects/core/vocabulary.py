@@ -125,6 +125,8 @@ class Reason(StrEnum):
     RELEASE_LAPSED = "release_lapsed"
     ABSENCE_LAPSED = "absence_lapsed"
     LEASE_OVER = "lease_over"
+    # Told to agents, never stored: the key's window closed while nobody knew and nobody decided.
+    EXPIRED_UNANSWERED = "expired_unanswered"
 
 
 class Terminal(StrEnum):

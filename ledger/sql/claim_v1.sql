@@ -541,7 +541,9 @@ begin
   a.claim_id := c.id;
   a.state := c.state;
   a.effect_class := c.effect_class;
-  a.reason := c.reason;
+  a.reason := case
+    when p_code = 'unknown' and c.pending_at is null and c.window_until - p_margin <= p_now
+      then 'expired_unanswered' else c.reason end;
   a.fence := c.fence;
   a.generation := c.generation;
   a.lease_until := c.lease_until;

@@ -90,7 +90,7 @@ def test_support_settles_a_lost_charge_and_the_agents_own_process_prints_the_dec
     clock.advance(timedelta(seconds=61).total_seconds())
     heard = json.loads(agent.stdout.readline())
     assert agent.wait(timeout=30) == 0
-    assert heard["status"] == "closed"
+    assert heard["status"] == "unknown_do_not_retry"
     assert "do not" in json.dumps(heard).lower()
     verdicts = list(Decision.objects.order_by("chain_number").values_list("verdict", flat=True))
     assert verdicts == [Verdict.RELEASE_SAME, Verdict.WITHDRAW, Verdict.CLOSE]

@@ -140,6 +140,32 @@ def test_unknown_with_a_held_decision_says_when_it_takes_effect(agent, shop, per
     assert 55 < int(answer.headers["Retry-After"]) <= 60
 
 
+@pytest.mark.case("U13")
+def test_a_window_that_closed_over_an_open_question_is_no_outcome_and_nobodys_denial(
+    agent, shop, refund, person, pass_time
+):
+    claim = lost(agent)
+    almost = refund.window_seconds - refund.margin_seconds
+    pass_time(seconds=almost - 30)
+    assert refused_answer(agent.claim(), "unknown")["for_model"]["status"] == "unknown"
+
+    pass_time(seconds=31)
+
+    told = refused_answer(agent.claim(), "unknown")
+    assert (told["state"], told["reason"]) == ("unknown", "expired_unanswered")
+    assert told["for_model"]["status"] == "expired_unanswered"
+    assert told["for_model"]["next_step"].startswith("Do not call this tool again for this")
+    assert "denied" not in str(told)
+    asked = agent.get(f"claims/{claim['claim_id']}").claim
+    assert (asked["reason"], asked["for_model"]["status"]) == ("expired_unanswered",) * 2
+
+    decide(shop, claim, Verdict.CLOSE, person, hold_seconds=60)
+    assert agent.claim().claim["for_model"]["status"] == "unknown", "a person has answered"
+    pass_time(seconds=61)
+    closed = refused_answer(agent.claim(), "closed")
+    assert closed["for_model"]["status"] == "unknown_do_not_retry"
+
+
 def test_closed_is_409(agent, shop, person):
     decide(shop, lost(agent), Verdict.CLOSE, person)
 

@@ -104,7 +104,7 @@ def test_a_waiting_agent_is_told_as_soon_as_a_decision_takes_effect(remote, shop
     assert answer.status == 200
     assert answer.claim["state"] == "closed"
     assert answer.claim["decision"]["verdict"] == "close"
-    assert answer.claim["for_model"]["status"] == "closed"
+    assert answer.claim["for_model"]["status"] == "unknown_do_not_retry"
 
 
 def test_a_release_wakes_the_agent_that_may_now_claim_again(remote, shop, person):

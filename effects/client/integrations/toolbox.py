@@ -44,11 +44,18 @@ Begun: TypeAlias = Call | Effect | None
 """The ledger's answer to it; None where nothing is to be asked."""
 
 NOT_SENT: Final = frozenset(
-    {"refused", "held", "closed", "attempts_exhausted", "mismatch", "reissued_differently"}
+    {
+        "refused",
+        "held",
+        "unknown_do_not_retry",
+        "attempts_exhausted",
+        "mismatch",
+        "reissued_differently",
+    }
     | {"identities_disagree", "already_done", "ledger_unavailable"}
 )
 """Words under which this call itself was not carried out."""
-OPEN: Final = frozenset({"unknown", "in_flight", "conflicted"})
+OPEN: Final = frozenset({"unknown", "expired_unanswered", "in_flight", "conflicted"})
 """Words under which it may yet turn out to have happened."""
 
 

@@ -225,7 +225,7 @@ def test_a_stopped_call_stays_stopped(ledger, shop, person):
     lost = payments.pay(TURN, amount=1200)
     decide(shop, lost.claim_id, Verdict.CLOSE, person)
     told = payments.pay(TURN, amount=1200)
-    assert (told.status, payments.runs) == ("closed", 1)
+    assert (told.status, payments.runs) == ("unknown_do_not_retry", 1)
     assert told.for_model["next_step"].startswith("Outcome unknown, do not retry.")
 
 
