@@ -10,13 +10,14 @@ this key's one execution? Then it speaks for the first request too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Final
 
+from effects.core.refusals import AnswerMeaning, RefusalTable, explain_codes
 from effects.core.vocabulary import Outcome
 
 __all__ = [
+    "TABLES",
     "AnswerMeaning",
     "Contract",
     "classify_answer",
@@ -32,14 +33,6 @@ class Contract(StrEnum):
     STRIPE_V1 = "stripe.v1"
     GENERIC = "generic"
     GRPC = "grpc"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerMeaning:
-    """`why` is one clause for people, without a full stop."""
-
-    outcome: Outcome
-    why: str
 
 
 GENERIC_REFUSALS: Final[dict[int, str]] = {
@@ -119,8 +112,47 @@ STRIPE_IN_USE: Final = frozenset({"idempotency_key_in_use", "lock_timeout"})
 whether the lock is waited for before or after the answer is stored."""
 
 
+_ONE_OF_EARLIER: Final = "the answer speaks of an earlier request, perhaps this one's first copy"
+_LEFT_OPEN: Final = "the answer's code leaves open what was done"
+_ANOTHER_RUNS: Final = "another execution is in progress, perhaps of this very request"
+
+GENERIC: Final = RefusalTable(
+    name="generic",
+    refusals=GENERIC_REFUSALS,
+    open_parts={
+        **dict.fromkeys(SPEAKS_OF_EARLIER, _ONE_OF_EARLIER),
+        **dict.fromkeys(LEAVES_OPEN, _LEFT_OPEN),
+    },
+)
+STRIPE_V1: Final = RefusalTable(
+    name="stripe.v1",
+    refusals=STRIPE_REFUSALS,
+    declines={
+        402: "the payment was executed and declined, and the answer is stored under this key"
+    },
+    storable=STRIPE_STORABLE,
+    coded={400: frozenset(), 404: frozenset()},
+    open_statuses={
+        409: _ANOTHER_RUNS,
+        424: "a failed dependency may have acted before it failed",
+    },
+    open_codes={
+        **dict.fromkeys(STRIPE_IN_USE, _ANOTHER_RUNS),
+        "idempotency_error": "the key was used before for another request, whose outcome this "
+        "answer does not say",
+    },
+    replay_marker=("idempotent-replayed", "true"),
+)
+TABLES: Final[dict[Contract, RefusalTable]] = {
+    Contract.STRIPE_V1: STRIPE_V1,
+    Contract.GENERIC: GENERIC,
+    Contract.GRPC: GENERIC,
+}
+"""What an agent carries. Every other provider's table is one of these, narrowed by its contract."""
+
+
 def classify_answer(
-    contract: Contract,
+    contract: Contract | RefusalTable,
     http_status: int,
     provider_code: str | None,
     *,
@@ -140,7 +172,7 @@ def classify_answer(
 
 
 def explain_answer(
-    contract: Contract,
+    contract: Contract | RefusalTable,
     http_status: int,
     provider_code: str | None,
     *,
@@ -148,17 +180,14 @@ def explain_answer(
     replayed: bool,
 ) -> AnswerMeaning:
     """The same with its reason."""
-    if not 400 <= http_status <= 499:
-        return _unknown(_outside_4xx(http_status))
-    match contract:
-        case Contract.STRIPE_V1:
-            return _stripe_v1(http_status, provider_code, first_send=first_send, replayed=replayed)
-        case Contract.GENERIC | Contract.GRPC:
-            return _generic(http_status, provider_code, first_send=first_send, replayed=replayed)
-    assert_never(contract)
+    table = contract if isinstance(contract, RefusalTable) else TABLES[contract]
+    codes = () if provider_code is None else (provider_code,)
+    return explain_codes(table, http_status, codes, first_send=first_send, replayed=replayed)
 
 
-def explain_grpc_status(contract: Contract, code: str, *, first_send: bool) -> AnswerMeaning:
+def explain_grpc_status(
+    contract: Contract | RefusalTable, code: str, *, first_send: bool
+) -> AnswerMeaning:
     """What a gRPC status proves: REFUSED, or UNKNOWN. `code` is its name, "INVALID_ARGUMENT".
 
     `first_send` is true only for a unary call in which no interceptor can have repeated it. That
@@ -178,69 +207,3 @@ def explain_grpc_status(contract: Contract, code: str, *, first_send: bool) -> A
 
 def _unknown(why: str) -> AnswerMeaning:
     return AnswerMeaning(outcome=Outcome.UNKNOWN, why=why)
-
-
-def _outside_4xx(http_status: int) -> str:
-    if http_status >= 500:
-        # Stripe stores a 500 and may still complete the payment later; a gateway's 502 to 504
-        # says only that it lost the server behind it.
-        return "a server error says nothing about what was done before it"
-    return "this status is not an error, so the request may have taken effect"
-
-
-def _generic(
-    http_status: int, provider_code: str | None, *, first_send: bool, replayed: bool
-) -> AnswerMeaning:
-    word = (provider_code or "").lower()
-    if any(earlier in word for earlier in SPEAKS_OF_EARLIER):
-        return _unknown("the answer speaks of an earlier request, perhaps this one's first copy")
-    if any(leaves_open in word for leaves_open in LEAVES_OPEN):
-        return _unknown("the answer's code leaves open what was done")
-    if replayed:
-        return _unknown("no published rule says what a replayed answer means here")
-    if not first_send:
-        return _unknown("an earlier request of this attempt may have taken effect")
-    why = GENERIC_REFUSALS.get(http_status)
-    if why is None:
-        return _unknown(f"status {http_status} is no proof that nothing was done")
-    return AnswerMeaning(outcome=Outcome.REFUSED, why=why)
-
-
-def _stripe_v1(
-    http_status: int, provider_code: str | None, *, first_send: bool, replayed: bool
-) -> AnswerMeaning:
-    doubt = _stripe_doubt(http_status, provider_code)
-    if doubt is not None:
-        return _unknown(doubt)
-    if replayed and http_status in STRIPE_STORABLE:
-        # Also on a later request: the stored answer is that of the key's one execution.
-        why = "this is the stored answer of the only execution under this key"
-        return AnswerMeaning(outcome=Outcome.REFUSED_STORED, why=why)
-    if replayed:
-        return _unknown(f"a replayed {http_status} contradicts the published rules")
-    if not first_send:
-        return _unknown("an earlier request of this attempt may have taken effect")
-    return _stripe_first(http_status, provider_code)
-
-
-def _stripe_doubt(http_status: int, provider_code: str | None) -> str | None:
-    """Why an answer proves nothing whatever else is known, or None."""
-    if provider_code in STRIPE_IN_USE or http_status == 409:
-        return "another execution is in progress, perhaps of this very request"
-    if provider_code == "idempotency_error":
-        return "the key was used before for another request, whose outcome this answer does not say"
-    if http_status == 424:
-        return "a failed dependency may have acted before it failed"
-    return None
-
-
-def _stripe_first(http_status: int, provider_code: str | None) -> AnswerMeaning:
-    if http_status == 402:
-        why = "the payment was executed and declined, and the answer is stored under this key"
-        return AnswerMeaning(outcome=Outcome.REFUSED_STORED, why=why)
-    if http_status in {400, 404} and provider_code is None:
-        return _unknown("without its code it may be an idempotency error, which proves nothing")
-    why = STRIPE_REFUSALS.get(http_status, "")
-    if not why:
-        return _unknown(f"status {http_status} is no proof that nothing was done")
-    return AnswerMeaning(outcome=Outcome.REFUSED, why=why)

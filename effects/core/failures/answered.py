@@ -16,6 +16,7 @@ from effects.core.failures.sends import (
     is_count,
     sends_in_answer,
 )
+from effects.core.refusals import codes_of_body
 
 __all__ = ["Answer", "answer_of", "is_echo"]
 
@@ -29,7 +30,8 @@ class Answer:
 
     `status` is the HTTP status, or None where there is none: then `code` is the name of a gRPC
     status. `begun` counts the requests that the library can have begun up to this answer, the
-    answered one included; None: it cannot be told, so an earlier one may have taken effect.
+    answered one included; None: it cannot be told, so an earlier one may have taken effect. `codes`
+    are all that the body holds, where it was read: any of them may leave open what was done.
     """
 
     status: int | None
@@ -37,6 +39,7 @@ class Answer:
     headers: Mapping[str, str]
     begun: int | None
     contract: Contract = Contract.GENERIC
+    codes: tuple[str, ...] = ()
 
     @property
     def request_id(self) -> str | None:
@@ -110,9 +113,11 @@ def _of_response(error: Any) -> Answer | None:
     status = _status(getattr(response, "status_code", None))
     if status is None:
         return None
+    body = _read_body(response)
     return Answer(
         status=status,
-        code=_body_code(_read_body(response)),
+        code=_body_code(body),
+        codes=codes_of_body(body),
         headers=_lowered(getattr(response, "headers", None)),
         begun=sends_in_answer(response),
     )
@@ -131,6 +136,7 @@ def _of_stainless(error: Any) -> Answer | None:
     return Answer(
         status=status,
         code=_body_code(body) or _error_code(getattr(error, "type", None), None),
+        codes=codes_of_body(body),
         headers=_lowered(getattr(response, "headers", None)),
         begun=int(repeats) + sends_in_answer(response) if is_count(repeats) else None,
     )

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from effects.core.answers import AnswerMeaning, Contract, explain_answer, explain_grpc_status
+from effects.core.answers import (
+    TABLES,
+    AnswerMeaning,
+    Contract,
+    explain_grpc_status,
+)
 from effects.core.failures.answered import CODE_CHARACTERS_MAX, Answer, answer_of, is_echo
 from effects.core.failures.chain import chain_of, frames_of, name_of, names_of, place_of
 from effects.core.failures.row import ErrorProof
@@ -14,6 +19,7 @@ from effects.core.failures.rows_python import CONNECTING
 from effects.core.failures.sends import Sends, sends_in_traces
 from effects.core.failures.table import ErrorRow, ErrorRules, error_rules, listed_row
 from effects.core.redact import redacted
+from effects.core.refusals import RefusalTable, explain_codes
 from effects.core.vocabulary import Outcome
 
 __all__ = ["Failure", "NotSent", "SendTooLate", "classify_exception"]
@@ -191,11 +197,9 @@ def _by_answer(case: _Case, answered: BaseException, answer: Answer) -> Failure:
     )
 
 
-def _replayed(by: Contract, answer: Answer) -> bool | None:
+def _replayed(by: Contract | RefusalTable, answer: Answer) -> bool | None:
     """Whether the answer is the stored one of an earlier request; None where it cannot say."""
-    if by is not Contract.STRIPE_V1 or not answer.headers:
-        return None
-    return answer.headers.get("idempotent-replayed") == "true"
+    return _table(by).says_replayed(answer.headers)
 
 
 def _alone(case: _Case, answered: BaseException) -> bool:
@@ -212,7 +216,15 @@ def _is_wrapper(one: BaseException, rules: ErrorRules) -> bool:
     return own is not None and own.proof is ErrorProof.ITS_CAUSE
 
 
-def _meaning(by: Contract, answer: Answer, *, first_send: bool, replayed: bool) -> AnswerMeaning:
+def _meaning(
+    by: Contract | RefusalTable, answer: Answer, *, first_send: bool, replayed: bool
+) -> AnswerMeaning:
     if answer.status is None:
         return explain_grpc_status(by, answer.code or "", first_send=first_send)
-    return explain_answer(by, answer.status, answer.code, first_send=first_send, replayed=replayed)
+    codes = answer.codes or ((answer.code,) if answer.code else ())
+    table = _table(by)
+    return explain_codes(table, answer.status, codes, first_send=first_send, replayed=replayed)
+
+
+def _table(by: Contract | RefusalTable) -> RefusalTable:
+    return by if isinstance(by, RefusalTable) else TABLES[by]

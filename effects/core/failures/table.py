@@ -13,6 +13,7 @@ from effects.core.failures.row import Client, ErrorProof, Row
 from effects.core.failures.rows_http import HTTP_CLIENTS
 from effects.core.failures.rows_python import PYTHON_ITSELF
 from effects.core.failures.rows_sdk import SDKS
+from effects.core.refusals import RefusalTable
 
 __all__ = ["CLIENTS", "LISTED", "ErrorRow", "ErrorRules", "error_rules", "listed_row"]
 
@@ -79,16 +80,18 @@ class ErrorRow:
 class ErrorRules:
     """How a tool's errors are sorted: the provider's contract, and rows added to the table.
 
-    Give it to `@effect(contract=...)` in place of the contract alone. At most 100 rows, one for
-    each class. Raises ValueError beyond that, and for a contract that does not exist.
+    The contract is a known one by name, or a table that proves less than a known one:
+    `TABLES[...].narrowed(...)`, never more. Give the rules to `@effect(contract=...)` in place of
+    the contract alone. At most 100 rows, one for each class. Raises ValueError beyond that, and for
+    a contract that does not exist.
     """
 
-    contract: Contract | None = None
+    contract: Contract | RefusalTable | None = None
     rows: tuple[ErrorRow, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(self.rows))
-        if self.contract is not None:
+        if self.contract is not None and not isinstance(self.contract, RefusalTable):
             object.__setattr__(self, "contract", Contract(self.contract))
         if len(self.rows) > ROWS_MAX:
             raise ValueError(f"{len(self.rows)} rows are too many: at most {ROWS_MAX}.")
