@@ -155,6 +155,11 @@ if _https:
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 CELERY_BROKER_URL = ENVIRONMENT.broker_url or "redis://127.0.0.1:63790/0"
+# Where all workers count their questions to a provider together; "" with another kind of broker.
+COUNTERFOIL_VALKEY_URL = ENVIRONMENT.redis_url or (
+    CELERY_BROKER_URL if CELERY_BROKER_URL.startswith("redis") else ""
+)
+CELERY_IMPORTS = ("reconcile.outbox.tasks",)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -180,6 +185,12 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     # A tick that waited behind others is not worth running: the next one does its work.
     "reconcile": {"task": "reconcile.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
     "webhooks": {"task": "reconcile.tasks.webhooks", "schedule": 1.0, "options": {"expires": 5}},
+    "outbox": {"task": "reconcile.outbox.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
+    "windows": {
+        "task": "reconcile.outbox.tasks.windows",
+        "schedule": 15.0,
+        "options": {"expires": 30},
+    },
 }
 
 LOGGING = {
