@@ -15,8 +15,16 @@ from reconcile.customer.models import CustomerText
 from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
 from reconcile.models_webhooks import ConnectionReads, WebhookAddress, WebhookDelivery
 from reconcile.notes.models import Mention
+from reconcile.outbox.models import (
+    AgentAddress,
+    OutboxCue,
+    OutboxDelivery,
+    OutboxMark,
+    OutboxMessage,
+)
 
 __all__ = [
+    "AgentAddress",
     "Assignment",
     "Bulk",
     "BulkItem",
@@ -26,6 +34,10 @@ __all__ = [
     "ConnectionReads",
     "CustomerText",
     "Mention",
+    "OutboxCue",
+    "OutboxDelivery",
+    "OutboxMark",
+    "OutboxMessage",
     "Proposal",
     "SecondPersonRule",
     "Snooze",
