@@ -29,6 +29,7 @@ class Ability(StrEnum):
     SEE = "see"
     NOTE = "note"
     TAKE = "take"
+    ASSIGN = "assign"
     ASK = "ask"
     HAPPENED = "happened"
     NOT_HAPPENED = "not_happened"
@@ -44,7 +45,10 @@ class Ability(StrEnum):
     SECOND_PERSON = "second_person"  # asks one
     SNOOZE = "snooze"
     CLOSE_CASE = "close_case"
+    BULK_DECIDE = "bulk_decide"  # many calls at once; each needs its own ability as well
     EDIT_RULES = "edit_rules"  # which decisions need a second person
+    EDIT_CUSTOMER_TEXTS = "edit_customer_texts"
+    VERIFY_CHAIN = "verify_chain"
     EDIT_TOOLS = "edit_tools"
     APPLY_AGAIN = "apply_again"  # an event that a ledger kept elsewhere sent
     SEE_WEBHOOKS = "see_webhooks"
@@ -71,6 +75,7 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.SEE: _EVERYBODY,
     Ability.NOTE: _STAFF,
     Ability.TAKE: _STAFF,
+    Ability.ASSIGN: _STAFF,
     Ability.ASK: _STAFF,
     Ability.HAPPENED: _DECIDERS,
     Ability.NOT_HAPPENED: _DECIDERS,
@@ -87,7 +92,11 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.SECOND_PERSON: _DECIDERS,
     Ability.SNOOZE: _STAFF,
     Ability.CLOSE_CASE: _DECIDERS,
+    # One wrong filter moves a thousand calls, so it is apart from deciding about one.
+    Ability.BULK_DECIDE: _LEADS,
     Ability.EDIT_RULES: frozenset({Role.ADMIN}),
+    Ability.EDIT_CUSTOMER_TEXTS: frozenset({Role.ADMIN}),
+    Ability.VERIFY_CHAIN: frozenset({Role.ADMIN}),
     Ability.APPLY_AGAIN: frozenset({Role.ENGINEER, Role.ADMIN}),
     Ability.EDIT_TOOLS: frozenset({Role.ADMIN}),
     # Webhooks as they came hold whatever the provider knows of its customers.
@@ -102,6 +111,7 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
 ABILITY_WORDS: Final[dict[Ability, str]] = {
     Ability.SEE: "See the queue, calls, evidence, tools and people",
     Ability.TAKE: "Take a call",
+    Ability.ASSIGN: "Assign a call to somebody",
     Ability.NOTE: "Write a note on a call",
     Ability.ASK: "Ask the provider now",
     Ability.SNOOZE: "Snooze a call",
@@ -118,6 +128,7 @@ ABILITY_WORDS: Final[dict[Ability, str]] = {
     Ability.SETTLE: "Settle a conflict",
     Ability.REOPEN: "Reopen a settled call",
     Ability.ALLOW: "Allow a held request",
+    Ability.BULK_DECIDE: "Decide about many calls at once",
     Ability.SEE_TOKENS: "See API tokens",
     Ability.EDIT_TOKENS: "Issue and revoke API tokens",
     Ability.EDIT_TOOLS: "Register and change tools",
@@ -125,6 +136,8 @@ ABILITY_WORDS: Final[dict[Ability, str]] = {
     Ability.EDIT_WEBHOOKS: "Change where webhooks arrive",
     Ability.APPLY_AGAIN: "Apply an event from elsewhere again",
     Ability.EDIT_RULES: "Change the rules for a second person",
+    Ability.EDIT_CUSTOMER_TEXTS: "Change what customers may be told",
+    Ability.VERIFY_CHAIN: "Verify the chain of decisions",
     Ability.EDIT_PEOPLE: "Add people, change roles, deactivate",
 }
 

@@ -23,6 +23,7 @@ from ledger import append
 from ledger.append import Consent, NewAllowance, NewDecision
 from reconcile import asking, queries
 from reconcile.actions import Action, ActionName, action
+from reconcile.audit import submissions
 from reconcile.forms import (
     NOTE_CHARACTERS_MAX,
     OBJECT_CHARACTERS_MAX,
@@ -36,7 +37,7 @@ from reconcile.forms import (
     token_for,
 )
 from reconcile.queries import Call
-from reconcile.situation import Situation
+from reconcile.situation import Situation, instant_words
 from reconcile.team import team_of
 
 __all__ = [
@@ -85,15 +86,20 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overtaken:
-    """The picture no longer holds. Nothing was recorded."""
+    """The picture no longer holds. Nothing was decided."""
 
     call: Call
     screen: Screen
 
+    @property
+    def because(self) -> str:
+        """Who came first, or how much has happened, in one sentence."""
+        return overtaken_words(self.call, self.screen)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailable:
-    """The picture holds, and the action is not offered. Nothing was recorded."""
+    """The picture holds, and the action is not offered. Nothing was decided."""
 
     call: Call
     action: Action
@@ -116,12 +122,49 @@ def decide(workspace_id: int, form: Form, *, role: Role) -> Result:
     Raises `ClaimNotFound`.
     """
     with one_form_at_a_time(form.screen.claim_id):
-        for _ in range(TRIES_MAX):
-            call = queries.call(workspace_id, form.screen.claim_id)
-            result = _try(workspace_id, form, call, role)
-            if result is not None:
-                return result
+        result = _decided(workspace_id, form, role=role)
+        _keep(workspace_id, form, result)
+    return result
+
+
+def _decided(workspace_id: int, form: Form, *, role: Role) -> Result:
+    for _ in range(TRIES_MAX):
+        call = queries.call(workspace_id, form.screen.claim_id)
+        result = _try(workspace_id, form, call, role)
+        if result is not None:
+            return result
     return Overtaken(call=queries.call(workspace_id, form.screen.claim_id), screen=form.screen)
+
+
+def _keep(workspace_id: int, form: Form, result: Result) -> None:
+    """The form and its fate go into the record of what was sent; one that is put right does not."""
+    kept = submissions.Outcome
+    match result:
+        case Made():
+            submissions.keep(workspace_id, form, kept.MADE, decision_id=result.decision_id)
+        case Asked():
+            submissions.keep(workspace_id, form, kept.ASKED)
+        case Overtaken():
+            submissions.keep(workspace_id, form, kept.OVERTAKEN, said=result.because)
+        case Unavailable():
+            submissions.keep(workspace_id, form, kept.UNAVAILABLE, said=result.action.reason)
+        case Incomplete():
+            return
+
+
+def overtaken_words(call: Call, screen: Screen) -> str:
+    """Why a picture holds no more: whose decision came first and when, else how much is new."""
+    last = call.last_decision
+    if last is not None and last.claim_version >= screen.version:
+        by = last.decided_by
+        name = (by.get_full_name() or by.get_username()) if by else f"The rule {last.rule}"
+        label = next((one.label for one in ActionName if one.verdict == last.verdict), "a decision")
+        when = instant_words(last.decided_at, call.now)
+        return f"{name} decided \u201c{label}\u201d at {when}."
+    new = call.claim.version - screen.version
+    if new:
+        return f"{new} new event{'s' if new != 1 else ''} since it was looked at."
+    return "The clock has moved it to another state since it was looked at."
 
 
 def undo(workspace_id: int, claim_id: UUID, decision_id: int, user_id: int) -> bool:

@@ -62,7 +62,8 @@ class Form:
     `typed` confirms an act that can happen twice. `about` and `link` belong to a settling: what was
     done about the effects other than `provider_object`, which stands. `held_request` belongs to an
     allowance. `ask_second`: nothing is to be decided before another person agrees. `effects` and
-    `reason_is_whole` come from a stored request, never from a browser.
+    `reason_is_whole` come from a stored request, never from a browser. `session`: a digest of the
+    session that it was sent from.
     """
 
     action: ActionName
@@ -78,6 +79,7 @@ class Form:
     ask_second: bool = False
     effects: tuple[str, ...] = ()
     reason_is_whole: bool = False
+    session: bytes = b""
 
     @property
     def full_reason(self) -> str:
@@ -87,6 +89,11 @@ class Form:
         done = ABOUT_THE_REST.get(self.about, self.about)
         where = f" ({self.link})" if self.link else ""
         return f"The rest: {done.lower()}{where}. {self.reason}"
+
+
+def session_digest(session_key: str | None) -> bytes:
+    """What is kept of a session: enough to tell two apart, nothing that lets anybody in."""
+    return hashlib.sha256(f"{_SALT} {session_key or ''}".encode()).digest()[:16]
 
 
 def token_for(call: Call, user_id: int) -> str:

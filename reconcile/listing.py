@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import groupby
@@ -21,12 +21,15 @@ from reconcile.queue import (
     CLOSING_SOON,
     GROUP_WORDS,
     GROUPS,
+    MENTIONED_LATELY,
     NEWEST_MAX,
     ROWS_PER_PAGE,
+    UNCOUNTED,
     Filters,
     Place,
     Sort,
     View,
+    count_statement,
     figures_statement,
     rows_statement,
 )
@@ -36,6 +39,8 @@ EVENTS_LOOKED_BACK_MAX: Final = 200
 """How far back the newest evidence and report of a row are looked for: a call with thousands of
 attempts must not slow the list down."""
 ERROR_CHARACTERS_MAX: Final = 80
+COUNTED_MAX: Final = 1_001
+"""How far a narrowed list is counted: more than a bulk can hold is only "more"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +63,11 @@ class LastEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One call in the list. `ended` is how its newest attempt ended, in words of the attempt's
-    own report; `check_at` None: nobody will be asked again by itself."""
+    """One call in the list, as it was at `version`. `ended` is how its newest attempt ended, in
+    words of the attempt's own report; `check_at` None: nobody will be asked again by itself."""
 
     claim_id: UUID
+    version: int
     state: ClaimState
     reason: Reason | None
     effect_class: EffectClass
@@ -137,16 +143,38 @@ def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
         next_place = Place(
             at=at, group=last.group, first=last.first, second=last.second, claim_id=last.claim_id
         )
-    narrowed = filters.narrowed or filters.view in {View.RESOLVED, View.ALL}
+    counted = not filters.narrowed and filters.view not in UNCOUNTED
     return QueuePage(
         at=at,
         filters=filters,
         sections=tuple(_sections(workspace_id, shown, grouped=filters.sort is Sort.WINDOW)),
         figures=figures,
         next_place=next_place,
-        matching=None if narrowed else figures.counts[filters.view],
+        matching=figures.counts[filters.view]
+        if counted
+        else _counted(workspace_id, filters, found),
         cards_missing=figures.unread > 0,
     )
+
+
+def _counted(workspace_id: int, filters: Filters, found: Sequence[_Placed]) -> int | None:
+    """How many rows a list has that the figures do not count; a page that is all of it tells."""
+    if filters.after is None and len(found) <= ROWS_PER_PAGE:
+        return len(found)
+    searched = search.search_for(workspace_id, filters.q)
+    parameters = _parameters(workspace_id, queries.clock(), filters.user_id)
+    parameters |= searched.parameters
+    parameters |= {"tool": filters.tool, "state": filters.state, "limit": COUNTED_MAX}
+    return int(_ask(count_statement(filters, searched), parameters)[0]["matching"])
+
+
+def matching(workspace_id: int, filters: Filters, *, limit: int) -> list[Seen]:
+    """The calls that the filters match now, in the order of the list, at most `limit` of them."""
+    wanted = replace(filters, after=None)
+    return [
+        Seen(claim_id=place.claim_id, version=place.version, state=place.state)
+        for place in _placed_rows(workspace_id, wanted, queries.clock(), limit=limit)
+    ]
 
 
 def next_after(workspace_id: int, claim_id: UUID) -> Row | None:
@@ -160,7 +188,7 @@ def next_after(workspace_id: int, claim_id: UUID) -> Row | None:
 def read_figures(workspace_id: int, now: datetime, user_id: int = 0) -> Figures:
     """Counts and sums over everything undecided, at `now`."""
     rows = _ask(figures_statement(), _parameters(workspace_id, now, user_id))
-    counted = [view for view in View if view not in {View.RESOLVED, View.ALL}]
+    counted = [view for view in View if view not in UNCOUNTED]
     next_ones = [row["closes_next"] for row in rows if row["closes_next"] is not None]
     return Figures(
         counts={view: sum(row[view] for row in rows) for view in counted},
@@ -182,9 +210,16 @@ def _sums(rows: list[dict[str, Any]], column: str) -> tuple[Money, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
+class Seen:
+    """A call as a list showed it."""
+
     claim_id: UUID
+    version: int
     state: ClaimState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed(Seen):
     group: int
     first: Decimal
     second: Decimal
@@ -192,12 +227,14 @@ class _Placed:
     waiting: bool
 
 
-def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Placed]:
+def _placed_rows(
+    workspace_id: int, filters: Filters, at: datetime, *, limit: int = ROWS_PER_PAGE + 1
+) -> list[_Placed]:
     """One more than a page holds, so that it is known whether another page follows."""
     searched = search.search_for(workspace_id, filters.q)
     after = filters.after
     parameters = _parameters(workspace_id, at, filters.user_id) | searched.parameters
-    parameters |= {"tool": filters.tool, "state": filters.state, "limit": ROWS_PER_PAGE + 1}
+    parameters |= {"tool": filters.tool, "state": filters.state, "limit": limit}
     if after is not None:
         parameters |= {
             "after_group": after.group,
@@ -208,6 +245,7 @@ def _placed_rows(workspace_id: int, filters: Filters, at: datetime) -> list[_Pla
     return [
         _Placed(
             claim_id=row["id"],
+            version=row["version"],
             state=ClaimState(row["state"]),
             group=row["grp"],
             first=row["first"],
@@ -226,6 +264,7 @@ def _parameters(workspace_id: int, at: datetime, user_id: int = 0) -> dict[str, 
         "at": at,
         "soon": at + CLOSING_SOON,
         "newest_max": NEWEST_MAX,
+        "mentioned_since": at - MENTIONED_LATELY,
         "midnight": at.replace(hour=0, minute=0, second=0, microsecond=0),
     }
 
@@ -283,6 +322,7 @@ def _read_rows(workspace_id: int, placed: Sequence[_Placed]) -> list[Row]:
 def _row(place: _Placed, said: dict[str, Any], card: Card) -> Row:
     return Row(
         claim_id=place.claim_id,
+        version=place.version,
         state=place.state,
         reason=Reason(said["reason"]) if said["reason"] else None,
         effect_class=EffectClass(said["effect_class"]),

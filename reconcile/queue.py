@@ -21,7 +21,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
-from effects.core.vocabulary import ClaimState, EffectClass
+from effects.core.vocabulary import ClaimState
 from reconcile.news import NO_NEWS_KINDS, NO_NEWS_SIGHTINGS
 from reconcile.search import Search
 
@@ -31,6 +31,8 @@ NEWEST_MAX: Final = 20_000
 QUERY_CHARACTERS_MAX: Final = 200
 UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 """What PostgreSQL cannot store, so nothing there can hold it."""
+MENTIONED_LATELY: Final = timedelta(days=30)
+"""How long a call in which somebody is mentioned stays under that tab."""
 CLOSING_SOON: Final = timedelta(hours=2)
 """How near the end of its window a call is urgent, and an in-flight one is listed."""
 
@@ -40,6 +42,7 @@ class View(StrEnum):
 
     OPEN = "open"
     MINE = "mine"
+    MENTIONS = "mentions"
     UNTAKEN = "untaken"
     CLOSING = "closing"
     UNKEYED = "unkeyed"
@@ -60,6 +63,7 @@ class View(StrEnum):
 VIEW_LABELS: Final = {
     View.OPEN: "All undecided",
     View.MINE: "Mine",
+    View.MENTIONS: "Mentions",
     View.UNTAKEN: "Untaken",
     View.CLOSING: "Closing soon",
     View.UNKEYED: "Unkeyed writes",
@@ -72,6 +76,9 @@ VIEW_LABELS: Final = {
     View.RESOLVED: "Resolved today",
     View.ALL: "All calls",
 }
+
+
+UNCOUNTED: Final = frozenset({View.MENTIONS, View.RESOLVED, View.ALL})  # lists of their own
 
 
 class Sort(StrEnum):
@@ -235,6 +242,8 @@ _SNOOZED: Final = f"""CASE WHEN z.claim_id IS NULL THEN false ELSE NOT EXISTS (
         AND NOT (e.kind = 'sighting' AND e.word IN ({_NO_NEWS_WORDS}))) END"""
 _SETTLED_HERE: Final = """SELECT claim_id AS id FROM ledger_due
     WHERE why IN ('settled', 'person') AND workspace_id = %(workspace_id)s"""
+_MENTIONED_HERE: Final = """SELECT DISTINCT claim_id AS id FROM reconcile_mention
+    WHERE workspace_id = %(workspace_id)s AND user_id = %(user_id)s AND at >= %(mentioned_since)s"""
 # Every call there is cannot be sorted by what stands in its arguments while somebody waits.
 _NEWEST_HERE: Final = """(SELECT id FROM ledger_claim
     WHERE workspace_id = %(workspace_id)s ORDER BY id DESC LIMIT %(newest_max)s)
@@ -247,7 +256,7 @@ _RESOLVED: Final = """(c.state IN ('completed', 'not_executed', 'closed') AND EX
 
 SEEN: Final = """
 seen AS MATERIALIZED (
-  SELECT c.id, c.effect_class, c.granted_at, c.window_until, c.key, c.object, c.call_id,
+  SELECT c.id, c.version, c.effect_class, c.granted_at, c.window_until, c.key, c.object, c.call_id,
     c.caller, c.conversation, c.response_id,
     c.pending_at, t.name AS tool,
     CASE WHEN {clock_has_work} THEN (ledger_seen_v1(c, %(at)s)).state ELSE c.state END AS state,
@@ -272,11 +281,15 @@ _AWAKE: Final = f"{NEEDS_A_PERSON} AND NOT s.snoozed"
 # Who has taken which call: a small table, and only of this workspace.
 _TAKEN: Final = """SELECT claim_id FROM reconcile_take
     WHERE workspace_id = %(workspace_id)s AND ended_at IS NULL AND until > %(at)s"""
+_ASSIGNED: Final = """SELECT claim_id FROM reconcile_assignment
+    WHERE workspace_id = %(workspace_id)s AND ended_at IS NULL"""
 
 _VIEWS: Final = {
     View.OPEN: _AWAKE,
-    View.MINE: f"{NEEDS_A_PERSON} AND s.id IN ({_TAKEN} AND taken_by_id = %(user_id)s)",
-    View.UNTAKEN: f"{_AWAKE} AND s.id NOT IN ({_TAKEN})",
+    View.MINE: f"""{NEEDS_A_PERSON} AND (s.id IN ({_TAKEN} AND taken_by_id = %(user_id)s)
+      OR s.id IN ({_ASSIGNED} AND assigned_to_id = %(user_id)s))""",
+    View.MENTIONS: "true",
+    View.UNTAKEN: f"{_AWAKE} AND s.id NOT IN ({_TAKEN}) AND s.id NOT IN ({_ASSIGNED})",
     View.CLOSING: f"{_AWAKE} AND s.window_until > %(at)s AND s.window_until <= %(soon)s",
     View.UNKEYED: f"{_AWAKE} AND s.effect_class = 'unkeyed_write'",
     View.LATE: f"{_AWAKE} AND s.window_until <= %(at)s",
@@ -321,6 +334,7 @@ def seen_for(view: View, *, named: str = "false") -> str:
     """
     listed, candidates = {
         View.RESOLVED: (_SETTLED_HERE, _RESOLVED),
+        View.MENTIONS: (_MENTIONED_HERE, "true"),
         View.ALL: (_NEWEST_HERE.format(named=named), "true"),
     }.get(view, (_LISTED_HERE, f"({CANDIDATES} OR w.claim_id IS NOT NULL)"))
     return SEEN.format(
@@ -334,28 +348,38 @@ def seen_for(view: View, *, named: str = "false") -> str:
 
 def rows_statement(filters: Filters, search: Search) -> str:
     """One page of the list. Every word of it is ours; what people typed is in the parameters."""
-    group, first, second = _SORTS[filters.sort]
-    conditions = [_VIEWS[filters.view], search.condition]
-    if filters.tool:
-        conditions.append("s.tool = %(tool)s")
-    if filters.state:
-        conditions.append("s.state = %(state)s::ledger_claim_state")
     after = (
         "WHERE (p.grp, p.first, p.second, p.id) > "
         "(%(after_group)s, %(after_first)s, %(after_second)s, %(after_id)s)"
         if filters.after
         else ""
     )
-    # Every word of the statement is ours; what people typed is in its parameters.
+    return f"""{_placed(filters, search)}
+SELECT p.id, p.version, p.state, p.grp, p.first, p.second, p.waiting,
+  coalesce(p.pending_at > %(at)s, false) AS held
+FROM placed p {after}
+ORDER BY p.grp, p.first, p.second, p.id LIMIT %(limit)s"""  # noqa: S608 - no word of it is typed
+
+
+def count_statement(filters: Filters, search: Search) -> str:
+    """How many rows the list has in all its pages, counted no further than `limit`."""
+    return f"""{_placed(filters, search)}
+SELECT count(*) AS matching FROM (SELECT FROM placed p LIMIT %(limit)s) p"""  # noqa: S608 - ours
+
+
+def _placed(filters: Filters, search: Search) -> str:
+    """The common table `placed`: the claims that match, each with its place in the list."""
+    group, first, second = _SORTS[filters.sort]
+    conditions = [_VIEWS[filters.view], search.condition]
+    if filters.tool:
+        conditions.append("s.tool = %(tool)s")
+    if filters.state:
+        conditions.append("s.state = %(state)s::ledger_claim_state")
     return f"""WITH {seen_for(filters.view, named=search.named)},
 placed AS (
   SELECT s.*, ({group})::int AS grp, ({first})::numeric AS first, ({second})::numeric AS second
   FROM seen s WHERE {" AND ".join(f"({condition})" for condition in conditions)}
-)
-SELECT p.id, p.state, p.grp, p.first, p.second, p.waiting,
-  coalesce(p.pending_at > %(at)s, false) AS held
-FROM placed p {after}
-ORDER BY p.grp, p.first, p.second, p.id LIMIT %(limit)s"""  # noqa: S608 - no word of it is typed
+)"""  # noqa: S608 - no word of it is typed
 
 
 def figures_statement() -> str:
@@ -363,7 +387,7 @@ def figures_statement() -> str:
     counted = ",\n  ".join(
         f"count(*) FILTER (WHERE {_VIEWS[view]}) AS {view}"
         for view in View
-        if view not in {View.RESOLVED, View.ALL}
+        if view not in UNCOUNTED
     )
     return f"""WITH {seen_for(View.OPEN)}
 SELECT coalesce(s.currency, '') AS currency, max(s.places) AS places,
@@ -374,7 +398,3 @@ SELECT coalesce(s.currency, '') AS currency, max(s.places) AS places,
   min(s.window_until) FILTER (WHERE {_VIEWS[View.CLOSING]}) AS closes_next,
   {counted}
 FROM seen s GROUP BY 1"""  # noqa: S608 - no word of it is typed
-
-
-def keyed(effect_class: str) -> bool:
-    return effect_class == EffectClass.KEYED_WRITE

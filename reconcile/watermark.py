@@ -27,7 +27,8 @@ _SAID: Final = f"""concat_ws(' ', c.id, c.version, {CLOCK_HAS_WORK}, c.window_un
   (SELECT string_agg(concat(z.id, z.until <= %(at)s), ',' ORDER BY z.id)
      FROM reconcile_snooze z WHERE z.claim_id = c.id AND z.ended_at IS NULL),
   (SELECT string_agg(concat(k.id, k.until <= %(at)s), ',' ORDER BY k.id)
-     FROM reconcile_take k WHERE k.claim_id = c.id AND k.ended_at IS NULL))"""  # noqa: S608 - every word is ours
+     FROM reconcile_take k WHERE k.claim_id = c.id AND k.ended_at IS NULL),
+  (SELECT a.id FROM reconcile_assignment a WHERE a.claim_id = c.id AND a.ended_at IS NULL))"""  # noqa: S608 - every word is ours
 
 _QUEUE: Final = f"""SELECT count(*),
   coalesce(sum(hashtextextended({_SAID}, 0)::numeric), 0)::text

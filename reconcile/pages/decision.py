@@ -16,6 +16,7 @@ from reconcile import decide as deciding
 from reconcile.actions import ActionName
 from reconcile.confirm import REVIEWED
 from reconcile.decide import Asked, Form, Incomplete, Made, Overtaken, Screen, Unavailable
+from reconcile.forms import session_digest
 from reconcile.history import Line, line_of
 from reconcile.pages import call as call_pages
 from reconcile.pages.review import number
@@ -43,7 +44,8 @@ def decide(request: DeskRequest, claim_id: UUID) -> HttpResponse:
         case Asked() as asked:
             return _asked(request, claim_id, asked)
         case Overtaken() as overtaken:
-            return stale_page(request, overtaken.call, screen=overtaken.screen, why="")
+            why = overtaken.because
+            return stale_page(request, overtaken.call, screen=overtaken.screen, why=why)
         case Unavailable() as unavailable:
             why = f"{unavailable.action.label}: {unavailable.action.reason}"
             return stale_page(request, unavailable.call, screen=screen, why=why)
@@ -71,6 +73,7 @@ def _form(request: DeskRequest, action: ActionName, screen: Screen) -> Form:
         link=call_pages.clean_text(sent.get("link")) if settles else "",
         held_request=number(sent.get("held"), default=0) or None if allows else None,
         ask_second=sent.get("second") == "1",
+        session=session_digest(request.session.session_key),
     )
 
 

@@ -22,6 +22,7 @@ TOOLS_OFFERED_MAX: Final = 200
 TABS: Final = (
     View.OPEN,
     View.MINE,
+    View.MENTIONS,
     View.UNTAKEN,
     View.CLOSING,
     View.UNKEYED,

@@ -123,7 +123,7 @@ def test_deciding_holds_and_says_what_the_agent_will_be_told(browser, lost):
     page = text_of(browser.get(response["Location"]))
     assert "Held: stop: do not retry" in page
     assert "What the agent will be told" in page
-    assert "&quot;status&quot;: &quot;closed&quot;" in page
+    assert "&quot;status&quot;: &quot;unknown_do_not_retry&quot;" in page
 
 
 def test_undo_then_decide_again(browser, charge, lost):

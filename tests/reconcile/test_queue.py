@@ -134,6 +134,7 @@ def test_each_view_holds_what_its_name_says(halden, charge, gift):
     assert found == {
         View.OPEN: {keyed, unkeyed, held},
         View.MINE: set(),
+        View.MENTIONS: set(),
         View.UNTAKEN: {keyed, unkeyed, held},
         View.CLOSING: set(),
         View.UNKEYED: {unkeyed},
