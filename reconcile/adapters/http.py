@@ -6,74 +6,94 @@ finding the call is an absence only where the entry says how absence looks.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-import jmespath
-from jmespath.exceptions import JMESPathError
-
-from effects.core.canonical import Number, Value
 from effects.core.vocabulary import SightingWord
-from effects.money import Money, from_major, from_minor
-from reconcile.adapters.base import (
-    Delay,
-    KeyLife,
-    Look,
-    Lookup,
-    MatchedBy,
-    Probe,
-    kept,
-    literal,
-    looked_in_vain,
+from reconcile.adapters.answering import (
+    NOT_SET,
+    CannotSay,
+    Told,
+    as_evidence,
+    begun,
+    checked_place,
+    completed,
+    in_vain,
+    misconfigured,
+    read_pages,
+    seen_in,
+    unusable,
 )
-from reconcile.adapters.door import Answered, NoAnswer, NotAllowed, get
-from reconcile.adapters.http_config import ARGUMENT_PREFIX, AbsentWhen, HttpLookup, read_config
-from reconcile.adapters.matching import Match, Seen, seen
+from reconcile.adapters.base import Look, Lookup, MatchedBy, Probe, Route
+from reconcile.adapters.door import NoAnswer, NotAllowed
+from reconcile.adapters.http_config import HttpLookup, read_config, read_list_config
+from reconcile.adapters.http_list import LIST_ROUTE, look_in_list, look_in_list_for_many
+from reconcile.adapters.http_pages import HttpPages
+from reconcile.adapters.matching import Match
+from reconcile.adapters.object_rules import Wanted, match_of, reference_of, wanted
 
 REFERENCES_MAX: Final = 5
 """Most references that one look-up asks about: one for each generation of the key."""
-ITEMS_MAX: Final = 1000
-OBJECT_CHARACTERS_MAX: Final = 255
+ROUTE: Final = "Status endpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """One reference to ask about, and the generation of the key that it belongs to, if to one."""
+    """One address to ask, and what it asks about."""
 
     path: str
-    reference: str
-    life: KeyLife | None
+    about: Wanted
 
 
 def look_by_url(probe: Probe) -> Look:
     """`lookup_kind` "http". Never raises for anything that a provider does."""
-    route = "Status endpoint"
     try:
         config = read_config(probe.config)
-        questions = list(_questions(probe, config))
+        questions = _questions(probe, config)
     except ValueError as error:
-        return _misconfigured(probe, f"This tool's look-up cannot be used: {error}.", route)
+        return misconfigured(probe, unusable(error), ROUTE)
     if not probe.place.secret:
-        why = "The secret of this connection is not set in the environment of the worker."
-        return _misconfigured(probe, why, route)
+        return misconfigured(probe, NOT_SET, ROUTE)
     if len(questions) > REFERENCES_MAX:
         # Asking about some of them alone would pass silence about the others for an absence.
         why = f"It would take {len(questions)} questions; at most {REFERENCES_MAX} are asked."
-        return _misconfigured(probe, why, route)
+        return misconfigured(probe, why, ROUTE)
     return _Asking(probe, config).ask(questions)
 
 
 LOOKUPS: Final = (
     Lookup(
         kind="http",
-        label="A status endpoint of your own",
+        label="HTTP: a status endpoint that is asked by key or reference",
         connection_kind="http",
         look=look_by_url,
         read_config=read_config,
+        routes=(
+            Route(
+                name=ROUTE,
+                delay_class=None,
+                proves_absence=True,
+                matched_by=MatchedBy.REFERENCE,
+            ),
+        ),
+    ),
+    Lookup(
+        kind="http.list",
+        label="HTTP: a list of the time in question, read whole",
+        connection_kind="http",
+        look=look_in_list,
+        read_config=read_list_config,
+        look_many=look_in_list_for_many,
+        routes=(
+            Route(
+                name=LIST_ROUTE,
+                delay_class=None,
+                proves_absence=True,
+                matched_by=MatchedBy.MARKER,
+            ),
+        ),
     ),
 )
 
@@ -84,273 +104,70 @@ class _Asking:
     def __init__(self, probe: Probe, config: HttpLookup) -> None:
         self.probe = probe
         self.config = config
-        self.kept: list[bytes] = []
-        self.base = Look(
-            word=SightingWord.LOOKUP_FAILED,
-            why="",
-            route="Status endpoint",
-            asked_at=probe.asked_at,
-            delay_class=Delay(config.delay_class),
-            matched_by=MatchedBy.REFERENCE,
-            interval_to=probe.asked_at,
-            account=probe.place.account,
-            mode=probe.place.mode,
-        )
+        self.told = Told()
+        self.base = begun(probe, ROUTE, rules=config)
+        self.complete = True
+        self.evidence: list[bytes] = []
 
-    def ask(self, questions: list[_Question]) -> Look:
+    def ask(self, questions: Sequence[_Question]) -> Look:
         matches: list[Match] = []
-        for question in questions:
-            answer = self._answer(question)
-            if isinstance(answer, Look):
-                return answer
-            said = self._read(question, answer)
-            if isinstance(said, Look):
-                return said
-            matches += said
-        return self._look(seen(matches, noun="Object"), questions)
-
-    def _answer(self, question: _Question) -> Answered | Look:
-        """The answer that can be read, or the look that says why there is none."""
-        place = self.probe.place
-        secret = f"{self.config.auth_prefix}{place.secret}"
-        self.base = replace(self.base, query=f"GET {question.path}")
         try:
-            answer = get(
-                place.base_url.rstrip("/") + question.path,
-                way=place.way,
-                headers={"Accept": "application/json", self.config.auth_header: secret},
-            )
-        except (NoAnswer, NotAllowed) as error:
-            return looked_in_vain(self.probe, error, route=self.base.route, query=self.base.query)
-        retry_after = answer.headers.get("retry-after", "")
-        self.base = replace(
-            self.base,
-            http_status=answer.status,
-            request_id=answer.headers.get("x-request-id", ""),
-            retry_after_seconds=int(retry_after) if retry_after.isdecimal() else None,
-        )
-        fault = _fault_of_status(answer.status)
-        if fault is None or _says_absent(self.config.absent_when, answer):
-            return answer
-        return replace(self.base, word=fault[0], why=fault[1], raw=kept(answer.body))
+            for question in questions:
+                self.base = replace(self.base, query=f"GET {question.path}")
+                matches += self._answered(question)
+        except (CannotSay, NoAnswer, NotAllowed) as error:
+            return in_vain(self.base, error, self.told)
+        query = "; ".join(f"GET {question.path}" for question in questions)
+        look = seen_in(replace(self.base, query=query), matches, complete=self.complete)
+        return completed(look, self.told, raw=b"\n".join(self.evidence))
 
-    def _read(self, question: _Question, answer: Answered) -> list[Match] | Look:
-        """The objects of one answer, none where the contract says so, or the look of a fault."""
-        if _says_absent(self.config.absent_when, answer):
-            self.kept.append(answer.body)
-            return []
+    def _answered(self, question: _Question) -> list[Match]:
+        """The objects of one question, none where the contract says so. Raises `CannotSay`."""
+        pages = HttpPages(self.probe.place, self.config, question.path, self.told)
+        reading = read_pages(pages.ask)
+        self.base = checked_place(self.base, self.config.account, pages.account)
+        self.complete = self.complete and reading.complete
+        ours = [item for item in reading.items if self._is_ours(item, question.about.reference)]
+        whole = b"\n".join(reading.bodies)
         try:
-            items = self._items(answer.body)
-            ours = [item for item in items if self._is_ours(item, question.reference)]
-            matches = [self._match(item, question.life) for item in ours]
+            matches = [
+                match_of(self.probe, self.config, item, question.about.life) for item in ours
+            ]
         except ValueError as error:
-            return self._unmapped(f"The answer cannot be read: {error}", raw=answer.body)
-        if items and not ours:
+            why = f"The answer cannot be read: {error}"
+            raise CannotSay(SightingWord.UNMAPPED, why, whole) from None
+        if reading.items and not ours:
             # What is kept as evidence of one call never shows another call's objects.
-            return self._unmapped("Only other calls' objects are in the answer.", raw=None)
-        if not ours and not self.config.absent_when.empty:
+            why = "Only other calls' objects are in the answer."
+            raise CannotSay(SightingWord.UNMAPPED, why)
+        if not ours and not reading.absent:
             why = "Nothing is there, and this tool's look-up does not say what that means."
-            return self._unmapped(why, raw=answer.body)
-        only_ours = len(ours) == len(items)
-        self.kept.append(answer.body if only_ours else json.dumps(ours, default=str).encode())
+            raise CannotSay(SightingWord.UNMAPPED, why, whole)
+        only_ours = len(ours) == len(reading.items)
+        self.evidence.append(whole if only_ours else as_evidence(ours) or b"")
         return matches
 
-    def _unmapped(self, why: str, *, raw: bytes | None) -> Look:
-        raw = None if raw is None else kept(raw)
-        return replace(self.base, word=SightingWord.UNMAPPED, why=why, raw=raw)
-
-    def _items(self, body: bytes) -> list[Any]:
-        answer = _decoded(body)
-        if self.config.more and _search(self.config.more, answer):
-            raise ValueError("there are further pages, which this look-up does not read.")
-        found = _search(self.config.items, answer) if self.config.items else answer
-        items = found if self.config.items else [found]
-        if not isinstance(items, list):
-            gives = f"{self.config.items} gives {literal(items)}, not a list."
-            raise ValueError(gives)  # noqa: TRY004 - it is the answer that is wrong, not the code
-        if len(items) > ITEMS_MAX:
-            raise ValueError(f"it lists {len(items)} objects; at most {ITEMS_MAX} are read.")
-        if not all(isinstance(item, dict) and item for item in items):
-            raise ValueError("it holds something that is not an object.")
-        return items
-
-    def _is_ours(self, item: Any, reference: str) -> bool:
+    def _is_ours(self, item: object, reference: str) -> bool:
         """A filter that a provider ignores would show everybody's objects as ours."""
-        if not self.config.reference_field:
-            return True
-        return str(_search(self.config.reference_field, item)) == reference
-
-    def _match(self, item: Any, life: KeyLife | None) -> Match:
-        status = _search(self.config.status, item)
-        word = self.config.map.get(status) if isinstance(status, str) else None
-        requested, found = self._compared(item)
-        return Match(
-            id=_object_id(_search(self.config.id, item)),
-            status=status if isinstance(status, str) else literal(_plain(status)),
-            word=SightingWord(word) if word else None,
-            open=life is None or life.open,
-            requested=requested,
-            found=found,
-        )
-
-    def _compared(self, item: Any) -> tuple[dict[str, str], dict[str, str]]:
-        requested, found = {}, {}
-        asked, there = self.probe.amount, self._money(item)
-        if asked is not None and self.config.amount:
-            requested["amount"] = asked.figure
-            found["amount"] = "nothing" if there is None else there.figure
-        if asked is not None and self.config.currency:
-            requested["currency"] = asked.currency
-            found["currency"] = str(_search(self.config.currency, item)).upper()
-        if self.probe.customer and self.config.customer:
-            requested["customer"] = self.probe.customer
-            found["customer"] = str(_plain(_search(self.config.customer, item)))
-        return requested, found
-
-    def _money(self, item: Any) -> Money | None:
-        asked = self.probe.amount
-        figure = _decimal(_search(self.config.amount, item)) if self.config.amount else None
-        if asked is None or figure is None:
-            return None
-        currency = _search(self.config.currency, item) if self.config.currency else None
-        make = from_minor if self.config.amount_is_minor else from_major
-        there = make(figure, currency if isinstance(currency, str) else asked.currency)
-        return Money(amount=there.amount, currency=there.currency, places=asked.places)
-
-    def _look(self, said: Seen, questions: list[_Question]) -> Look:
-        return replace(
-            self.base,
-            word=said.word,
-            why=said.why,
-            query="; ".join(f"GET {question.path}" for question in questions),
-            pages_complete=True,
-            partly=said.partly,
-            status=said.status,
-            objects=said.objects,
-            others=said.others,
-            requested=said.requested,
-            found=said.found,
-            raw=kept(b"\n".join(self.kept)),
-        )
+        return not self.config.reference_field or reference_of(self.config, item) == reference
 
 
-# The question
+def _questions(probe: Probe, config: HttpLookup) -> list[_Question]:
+    """One question for each generation of the key, or one in all where they share a reference.
 
-
-def _questions(probe: Probe, config: HttpLookup) -> Iterator[_Question]:
-    """One question for each generation of the key, or one in all where they share a reference."""
-    asked: set[str] = set()
+    Raises ValueError where the call has no such reference.
+    """
+    # A reference that all generations share may stand in an address beside one of which each has
+    # its own ("{key}"), so every generation's own address is asked.
+    references = wanted(probe, config)
+    asked: dict[str, _Question] = {}
     for life in probe.generations:
-        reference = _reference(probe, config, life)
+        about = next(one for one in references if one.life in {None, life})
         path = config.url.format(
-            reference=quote(reference, safe=""),
+            reference=quote(about.reference, safe=""),
             key=quote(life.key, safe=""),
             marker=quote(life.marker, safe=""),
             claim=str(probe.claim_id),
         )
-        if path not in asked:
-            asked.add(path)
-            shared = config.reference not in {"marker", "key"}
-            yield _Question(path=path, reference=reference, life=None if shared else life)
-
-
-def _reference(probe: Probe, config: HttpLookup, life: KeyLife) -> str:
-    match config.reference:
-        case "marker":
-            return life.marker
-        case "key":
-            return life.key
-        case "claim":
-            return str(probe.claim_id)
-        case path if path.startswith(ARGUMENT_PREFIX):
-            value = _search(path.removeprefix(ARGUMENT_PREFIX), probe.arguments)
-            if isinstance(value, str) and value:
-                return value
-            # 7 and 7.0 are the same argument and two references: a number cannot be asked about.
-            raise ValueError(f"the arguments hold no text at {path}")
-        case odd:
-            raise ValueError(f"reference is {odd!r}; say marker, key, claim or arguments.<member>")
-
-
-def _misconfigured(probe: Probe, why: str, route: str) -> Look:
-    return Look(
-        word=SightingWord.MISCONFIGURED,
-        why=why,
-        route=route,
-        asked_at=probe.asked_at,
-        account=probe.place.account,
-        mode=probe.place.mode,
-    )
-
-
-# The answer
-
-
-def _fault_of_status(status: int) -> tuple[SightingWord, str] | None:
-    """What an HTTP status says before the body is read; None where the body says it."""
-    if status == 200:
-        return None
-    if status in {401, 403}:
-        return SightingWord.MISCONFIGURED, f"The provider does not let us ask (HTTP {status})."
-    if status == 429:
-        return SightingWord.RATE_LIMITED, "The provider asks for fewer questions (HTTP 429)."
-    if 300 <= status < 400:
-        why = f"The provider sends us elsewhere (HTTP {status}), which is never followed."
-        return SightingWord.MISCONFIGURED, f"{why} Register the address that answers."
-    if status in {408, 425} or status >= 500:
-        return SightingWord.LOOKUP_FAILED, f"The provider could not answer (HTTP {status})."
-    why = (
-        f"The provider answered HTTP {status}, and this tool's look-up does not say what it means."
-    )
-    return SightingWord.UNMAPPED, why
-
-
-def _says_absent(absent_when: AbsentWhen, answer: Answered) -> bool:
-    if answer.status != absent_when.http_status:
-        return False
-    try:
-        body = _decoded(answer.body) if answer.body.strip() else None
-    except ValueError:
-        return False
-    return not absent_when.body or bool(_search(absent_when.body, body))
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        # Through `Decimal`, because an amount that passed through a float is another amount.
-        return json.loads(body, parse_float=Decimal)
-    except (ValueError, RecursionError, InvalidOperation):
-        raise ValueError(f"it is not JSON but {literal(body[:60])}.") from None
-
-
-def _search(expression: str, value: Any) -> Any:
-    try:
-        return jmespath.search(expression, value)
-    except (JMESPathError, TypeError, ValueError, ArithmeticError):
-        # A function that meets another type than it expects finds nothing.
-        return None
-
-
-def _plain(value: Value | Any) -> Any:
-    return value.text if isinstance(value, Number) else value
-
-
-def _object_id(value: Any) -> str:
-    """The name of a provider object. Raises ValueError where there is none: two effects without a
-    name could not be told from one."""
-    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-        raise ValueError(f"an object is named {literal(value)}, which is no name.")
-    name = str(value)
-    if len(name) > OBJECT_CHARACTERS_MAX:
-        raise ValueError(f"an object's name is longer than {OBJECT_CHARACTERS_MAX} characters.")
-    return name
-
-
-def _decimal(value: Any) -> Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
-        return None
-    try:
-        number = Decimal(value)
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() and abs(number.adjusted()) < 30 else None
+        asked.setdefault(path, _Question(path=path, about=about))
+    return list(asked.values())
