@@ -6,12 +6,12 @@ from typing import override
 
 from django.db import models
 
-from effects.models import Connection
 from effects.money import Money
 from reconcile.assign.models import Assignment
 from reconcile.audit.models import ChainCheck, Submission
 from reconcile.bulk.models import Bulk, BulkItem
 from reconcile.customer.models import CustomerText
+from reconcile.ghosts.models import Ghost, GhostSaid
 from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
 from reconcile.models_webhooks import ConnectionReads, WebhookAddress, WebhookDelivery
 from reconcile.notes.models import Mention
@@ -22,23 +22,29 @@ from reconcile.outbox.models import (
     OutboxMark,
     OutboxMessage,
 )
+from reconcile.runs.models import AskingEnded, Backlog, Run, RunItem
 
 __all__ = [
     "AgentAddress",
+    "AskingEnded",
     "Assignment",
+    "Backlog",
     "Bulk",
     "BulkItem",
     "Card",
     "ChainCheck",
-    "ConnectionPace",
     "ConnectionReads",
     "CustomerText",
+    "Ghost",
+    "GhostSaid",
     "Mention",
     "OutboxCue",
     "OutboxDelivery",
     "OutboxMark",
     "OutboxMessage",
     "Proposal",
+    "Run",
+    "RunItem",
     "SecondPersonRule",
     "Snooze",
     "Submission",
@@ -86,16 +92,3 @@ class Card(models.Model):
         if self.amount is None:
             return None
         return Money(amount=self.amount.normalize(), currency=self.currency, places=self.places)
-
-
-class ConnectionPace(models.Model):
-    """How fast one provider account is asked, and until when it is left alone after failures."""
-
-    connection = models.OneToOneField(Connection, on_delete=models.CASCADE, primary_key=True)
-    next_at = models.DateTimeField()
-    failures = models.PositiveIntegerField(default=0)
-    alone_until = models.DateTimeField(null=True)
-
-    @override
-    def __str__(self) -> str:
-        return f"pace of {self.connection_id}"

@@ -60,11 +60,55 @@ def test_a_refused_secret_ends_the_asking_at_once(account: Connection) -> None:
     assert pace.may_ask(account.pk, NOW) == NOW + pace.ALONE_FIRST
 
 
+def test_one_question_tries_an_account_that_was_left_alone(account: Connection) -> None:
+    pace.note(account.pk, SightingWord.MISCONFIGURED, NOW)
+    later = NOW + pace.ALONE_FIRST
+
+    first, second = (pace.may_ask(account.pk, later) for _ in range(2))
+
+    assert (first, second) == (later, later + pace.TRIAL)
+
+
+@pytest.mark.parametrize("word", [SightingWord.RATE_LIMITED, SightingWord.ABSENT], ids=str)
+def test_a_retry_after_is_obeyed_whatever_other_questions_bring(
+    account: Connection, word: SightingWord
+) -> None:
+    pace.note(account.pk, SightingWord.RATE_LIMITED, NOW, retry_after_seconds=90)
+    pace.note(account.pk, word, NOW + SECOND)
+
+    assert pace.may_ask(account.pk, NOW + 2 * SECOND) == NOW + 90 * SECOND
+    assert pace.may_ask(account.pk, NOW + 90 * SECOND) == NOW + 90 * SECOND
+
+
+def test_a_retry_after_of_years_is_taken_for_a_day(account: Connection) -> None:
+    pace.note(account.pk, SightingWord.RATE_LIMITED, NOW, retry_after_seconds=10**9)
+
+    assert pace.may_ask(account.pk, NOW + SECOND) == NOW + pace.RETRY_AFTER_MAX
+
+
+def test_a_reading_of_many_requests_is_paid_for_afterwards(account: Connection) -> None:
+    assert pace.may_ask(account.pk, NOW) == NOW
+    pace.spend(account.pk, 24, NOW)
+
+    # 5 were there, 1 + 24 are spent: 21 have to come back at 5 a second before the next one.
+    assert pace.may_ask(account.pk, NOW) == NOW + timedelta(seconds=4.2)
+
+
+def test_a_reading_never_costs_more_than_a_minutes_rest(account: Connection) -> None:
+    pace.spend(account.pk, 10**6, NOW)
+
+    assert pace.may_ask(account.pk, NOW) <= NOW + timedelta(seconds=61)
+
+
 def test_the_rest_grows_and_has_an_end(account: Connection) -> None:
     for _ in range(100):
         pace.note(account.pk, SightingWord.LOOKUP_FAILED, NOW)
 
     assert pace.may_ask(account.pk, NOW) == NOW + pace.ALONE_MAX
+    standing = pace.standing(account.pk, NOW)
+    assert standing.open_until == NOW + pace.ALONE_MAX
+    assert standing.why == "It gave no answer."
+    assert pace.standing(account.pk, NOW + pace.ALONE_MAX).open_until is None
 
 
 @pytest.mark.parametrize("word", sorted(set(SightingWord) - pace.IN_VAIN), ids=str)

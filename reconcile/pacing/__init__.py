@@ -1,0 +1,1 @@
+"""How fast one provider account is asked: the buckets that hold the count."""

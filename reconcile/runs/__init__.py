@@ -1,0 +1,1 @@
+"""Runs: what was asked of which provider, why, and what became of each call."""
