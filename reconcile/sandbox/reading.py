@@ -13,12 +13,13 @@ from effects.core.vocabulary import ClaimState, EffectClass
 from ledger import queries
 from reconcile.judge import Meaning
 from reconcile.sandbox.provider.counters import COUNTERS_NAME
+from reconcile.sandbox.provider.speaking import TRUTHS
 from reconcile.sandbox.scoreboard import ClaimWord, Row, rows
 
 PROVIDER_FOLDER: Final = "sandbox"
 """Inside the data folder: the provider's journal and its truth."""
 
-TRUTH_FILES: Final = ("stripe.jsonl", "plain.jsonl")
+TRUTH_FILES: Final = tuple(f"{name}.jsonl" for name in TRUTHS)
 READS_MAX: Final = 5
 
 # The claims of a workspace as the clock leaves them now, with what a look-up last made of them.

@@ -20,13 +20,12 @@ from reconcile.sandbox.provider.clock import iso
 from reconcile.sandbox.provider.context import (
     ENDPOINTS_TABLE,
     SECRETS_TABLE,
-    STRIPE_TRUTH,
     Context,
 )
 from reconcile.sandbox.provider.counters import counters
 from reconcile.sandbox.provider.messages import Answer, Json, Request
-from reconcile.sandbox.provider.plain import PLAIN_TRUTH
 from reconcile.sandbox.provider.recipes import SEARCH_LAG_SECONDS_MAX, Recipe
+from reconcile.sandbox.provider.speaking import TRUTHS
 from reconcile.sandbox.provider.stripe_api import API_VERSION
 from reconcile.sandbox.provider.world import World
 
@@ -85,7 +84,7 @@ def _clear_plan(world: World, request: Request) -> Json:
 
 
 def _truth(world: World, _request: Request) -> Json:
-    return {"effects": world.store.effects(STRIPE_TRUTH) + world.store.effects(PLAIN_TRUTH)}
+    return {"effects": [effect for name in TRUTHS for effect in world.store.effects(name)]}
 
 
 def _requests(world: World, _request: Request) -> Json:

@@ -5,8 +5,9 @@ from enum import StrEnum
 from typing import Final
 
 from reconcile.sandbox.faults import FAULT_HEADER, Fault, PlanRefused
-from reconcile.sandbox.provider import control, plain, stripe_api
+from reconcile.sandbox.provider import control, stripe_api
 from reconcile.sandbox.provider.messages import Answer, Request
+from reconcile.sandbox.provider.speaking import api_of
 from reconcile.sandbox.provider.world import LATE_TABLE, World
 
 _AFTER_THE_FACT: Final = {Fault.DROP_AFTER_COMMIT: "dropped", Fault.CUT_MID_BODY: "cut"}
@@ -33,7 +34,7 @@ def serve(world: World, request: Request) -> Delivery:
     if request.path.startswith("/_sandbox"):
         commit_due(world)
         return Delivery(answer=control.answer(world, request), line=Line.WHOLE)
-    api = plain if request.path.startswith("/plain") else stripe_api
+    api = api_of(request.path)
     asked = replace(api.describe(request), fault_header=request.headers.get(FAULT_HEADER))
     try:
         fault = world.choose_fault(asked)
@@ -61,5 +62,4 @@ def commit_due(world: World) -> None:
         for key, request in world.due_late_commits():
             with world.store.batch() as batch:
                 batch.remove(LATE_TABLE, key)
-                api = plain if request.path.startswith("/plain") else stripe_api
-                api.commit_late(world, request, batch)
+                api_of(request.path).commit_late(world, request, batch)

@@ -140,6 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve()
 
+    def do_PATCH(self) -> None:
+        self._serve()
+
     def do_DELETE(self) -> None:
         self._serve()
 

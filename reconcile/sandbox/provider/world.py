@@ -7,6 +7,7 @@ from typing import Final
 from reconcile.sandbox.faults import Asked, ChosenFault, Fault, Plan, choose
 from reconcile.sandbox.provider.clock import SandboxClock, iso
 from reconcile.sandbox.provider.context import new_id
+from reconcile.sandbox.provider.flights import Flights
 from reconcile.sandbox.provider.keys import KeyLayer
 from reconcile.sandbox.provider.messages import Json, Request
 from reconcile.sandbox.provider.reads import ReadAllocation
@@ -27,6 +28,7 @@ class World:
         self.clock = SandboxClock(clock["advanced_seconds"])
         self.store.clock = self.clock.now
         self.keys = KeyLayer(self.store)
+        self.flights = Flights()
         self.reads = ReadAllocation(self.store)
         self.plan = Plan()
         self.search_lag_seconds = SEARCH_LAG_SECONDS
