@@ -80,7 +80,6 @@ class RefusalTable:
     def narrowed(
         self,
         *,
-        name: str | None = None,
         without: Mapping[int, str] | None = None,
         needs_code: frozenset[int] = frozenset(),
         open_codes: Mapping[str, str] | None = None,
@@ -98,7 +97,6 @@ class RefusalTable:
             raise ValueError(f"{', '.join(sorted(strangers))} would widen who answers for it.")
         return replace(
             self,
-            name=name or self.name,
             coded={**dict.fromkeys(needs_code, frozenset()), **self.coded},
             open_statuses={**self.open_statuses, **(without or {})},
             open_codes={
