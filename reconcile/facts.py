@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -14,18 +15,23 @@ from effects import registry
 from effects.core.canonical import Refused, parse_arguments
 from effects.core.fold import Folded
 from effects.core.identity import marker
-from effects.core.vocabulary import ClaimState, EffectClass, EventKind, Outcome, SightingWord
-from reconcile.adapters.base import KeyLife, Place, Probe
+from effects.core.vocabulary import (
+    ClaimState,
+    EffectClass,
+    EventKind,
+    Outcome,
+    SightingWord,
+    Verdict,
+)
+from reconcile.adapters.base import Delay, KeyLife, Look, MatchedBy, Place, Probe
 from reconcile.adapters.door import Way, origin_of
-from reconcile.judge import AttemptFacts, ClaimFacts, Earlier
-from reconcile.situation import SERVER_WORKING_SECONDS_ASSUMED
+from reconcile.judge import AttemptFacts, ClaimFacts, Sighting
+from reconcile.situation import SERVER_WORKING_SECONDS_ASSUMED, Strength
 
 if TYPE_CHECKING:
     from effects.models import Connection, Tool
     from ledger.models import Claim, Event
 
-EARLIER_MAX: Final = 20
-"""How many earlier look-ups are looked back at."""
 BEGINS_ANEW: Final = frozenset(
     {
         EventKind.REPORTED,
@@ -119,17 +125,85 @@ def _http_status(data: Mapping[str, Any] | None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def earlier_looks(events: Iterable[Event]) -> tuple[Earlier, ...]:
-    """The look-ups before, newest first."""
-    looks = [
-        e
-        for e in events
-        if e.kind == EventKind.SIGHTING and e.word and (e.data or {}).get("trigger") != ELSEWHERE
-    ]
+def earlier_looks(events: Iterable[Event]) -> tuple[Sighting, ...]:
+    """Every sighting of the record, in the order in which they were recorded."""
+    in_order = list(events)
+    reopened = _newest_seq(in_order, EventKind.DECIDED, Verdict.REOPEN)
+    lapsed = _newest_seq(in_order, EventKind.ABSENCE_LAPSED, None)
     return tuple(
-        Earlier(word=SightingWord(str(e.word)), asked_at=e.at, objects=tuple(e.objects_seen or ()))
-        for e in reversed(looks[-EARLIER_MAX:])
+        _sighting(event, reopened=reopened, lapsed=lapsed)
+        for event in in_order
+        if event.kind == EventKind.SIGHTING and event.word
     )
+
+
+def _newest_seq(events: Iterable[Event], kind: EventKind, word: str | None) -> int:
+    return max((e.seq for e in events if e.kind == kind and e.word == word), default=0)
+
+
+def _sighting(event: Event, *, reopened: int, lapsed: int) -> Sighting:
+    data = event.data or {}
+    strength = data.get("strength")
+    weighed = Strength(strength) if strength in list(Strength) else Strength.SAYS_NOTHING
+    # An absence that held as long as the key was honoured is none any more once that has passed.
+    over = bool(event.conditional) and event.seq < lapsed
+    return Sighting(
+        number=event.seq,
+        look=look_again(event),
+        fence=event.fence,
+        strength=Strength.STRONG if event.counts and strength is None else weighed,
+        counts=bool(event.counts) and not over,
+        conditional=bool(event.conditional),
+        too_early=data.get("too_early") is True,
+        heard=not _asked_by_us(event),
+        rejected=event.seq < reopened,
+    )
+
+
+def look_again(event: Event) -> Look:
+    """The answer that a sighting keeps. It is dated by when it was recorded: a read that is to
+    confirm it must have begun after that."""
+    data = event.data or {}
+    return Look(
+        word=SightingWord(str(event.word)),
+        why=str(data.get("why") or ""),
+        route=str(data.get("route") or ""),
+        query=str(data.get("query") or ""),
+        asked_at=event.at,
+        delay_class=_one_of(Delay, data.get("delay_class"), Delay.UNKNOWN),
+        matched_by=_one_of(MatchedBy, data.get("matched_by"), MatchedBy.MARKER),
+        interval_from=_instant(data.get("interval_from")),
+        interval_to=_instant(data.get("interval_to")),
+        account=str(data.get("account") or ""),
+        mode=str(data.get("mode") or ""),
+        right_place=data.get("right_place") is not False,
+        pages_complete=data.get("pages_complete") is True,
+        partly=data.get("partly") is True,
+        status=str(data.get("status") or ""),
+        objects=tuple(event.objects_seen or ()),
+        others=tuple(_texts(data.get("others"))),
+        requested=_pairs(data.get("requested")),
+        found=_pairs(data.get("found")),
+    )
+
+
+def _one_of[Word: StrEnum](words: type[Word], said: object, otherwise: Word) -> Word:
+    return words(said) if said in list(words) else otherwise
+
+
+def _instant(said: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(said) if isinstance(said, str) else None
+    except ValueError:
+        return None
+
+
+def _texts(said: object) -> list[str]:
+    return [str(one) for one in said] if isinstance(said, list) else []
+
+
+def _pairs(said: object) -> dict[str, str]:
+    return {str(name): str(value) for name, value in said.items()} if isinstance(said, dict) else {}
 
 
 def looks_so_far(events: Sequence[Event]) -> int:

@@ -8,16 +8,17 @@ only that answer moves the call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from effects.core.vocabulary import ClaimState, SightingWord
 from reconcile.adapters.base import Look
-from reconcile.judge import ClaimFacts, Judgement, judge
+from reconcile.judge import ClaimFacts, Judgement, Sighting, judge
+from reconcile.judge_facts import FOUND
 from reconcile.situation import Strength
 
 SETTLED: Final = frozenset({ClaimState.COMPLETED, ClaimState.NOT_EXECUTED, ClaimState.CLOSED})
-FOUND: Final = frozenset({SightingWord.FOUND, SightingWord.FOUND_MANY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,29 +43,34 @@ class Heard:
     why: str
 
 
-def judge_webhook(facts: ClaimFacts, look: Look, snapshot: Snapshot) -> Heard:
-    """What becomes of one event for one claim."""
+def judge_webhook(
+    facts: ClaimFacts, look: Look, snapshot: Snapshot, earlier: Sequence[Sighting] = ()
+) -> Heard:
+    """What becomes of one event for one claim, after the sightings that its record holds."""
     if snapshot.outdated and look.word is SightingWord.PENDING:
         return _history(look)
     if facts.state in SETTLED and look.word not in FOUND:
-        return _after_the_end(facts, look, snapshot)
+        return _after_the_end(facts, look, snapshot, earlier)
     # Two webhooks never confirm each other: a second one may be a copy of the first.
-    judged = judge(facts, look, earlier=())
+    judged = judge(facts, look, earlier, heard=True)
     if not judged.counts:
         doubtful = judged.look_again_at is not None
         return Heard(judgement=judged, read_afresh=doubtful, why=judged.why)
     if not (snapshot.final and snapshot.named):
-        return _not_enough(judged, snapshot)
+        return _not_enough(judge(facts, look, earlier, heard=True, believed=False), snapshot)
     return Heard(judgement=judged, read_afresh=False, why=judged.why)
 
 
-def _after_the_end(facts: ClaimFacts, look: Look, snapshot: Snapshot) -> Heard:
+def _after_the_end(
+    facts: ClaimFacts, look: Look, snapshot: Snapshot, earlier: Sequence[Sighting]
+) -> Heard:
     """An event that shows no effect, or another one, for a call that is settled."""
     pending = look.word is SightingWord.PENDING
     if (snapshot.beginning and pending) or facts.state is not ClaimState.COMPLETED:
         return _history(look)
-    judged = Judgement(
-        meaning=judge(facts, look, earlier=()).meaning,
+    judged = replace(
+        judge(facts, look, earlier, heard=True),
+        counts=False,
         strength=Strength.FAIR,
         why=f"{look.why} The call is known to have happened, so the provider is asked afresh.",
     )
@@ -82,5 +88,5 @@ def _not_enough(judged: Judgement, snapshot: Snapshot) -> Heard:
         if snapshot.named
         else "The event itself names neither our marker nor our key, so the provider is asked."
     )
-    doubted = replace(judged, strength=Strength.FAIR, counts=False, why=f"{judged.why} {fault}")
+    doubted = replace(judged, why=f"{judged.why} {fault}")
     return Heard(judgement=doubted, read_afresh=True, why=doubted.why)

@@ -21,7 +21,7 @@ from reconcile.adapters.stripe_objects import (
     status_of,
     without_secrets,
 )
-from reconcile.facts import Read, claim_facts, probe
+from reconcile.facts import Read, claim_facts, earlier_looks, probe
 from reconcile.judge_webhook import Heard, Snapshot, judge_webhook
 from reconcile.models import WebhookDelivery
 
@@ -98,7 +98,7 @@ def word_of(
         outdated=outdated,
     )
     look = look_of(asked, kind, event)
-    return Word(heard=judge_webhook(facts, look, snapshot), look=look)
+    return Word(heard=judge_webhook(facts, look, snapshot, earlier_looks(read.events)), look=look)
 
 
 def look_of(asked: Probe, kind: Kind, event: StripeEvent) -> Look:

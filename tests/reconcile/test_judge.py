@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from effects.core.vocabulary import ClaimState, EffectClass, SightingWord
 from reconcile.adapters.base import Delay, Look, MatchedBy
-from reconcile.judge import AttemptFacts, ClaimFacts, Earlier, Meaning, judge
+from reconcile.judge import AttemptFacts, ClaimFacts, Meaning, Sighting, judge
 from reconcile.situation import Strength
 
 T0 = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -51,6 +51,14 @@ ABSENT = Look(
 )
 FOUND = replace(ABSENT, word=SightingWord.FOUND, objects=("pi_1",), asked_at=ENDED + SECOND)
 COUNTING = {SightingWord.FOUND, SightingWord.FOUND_MANY, SightingWord.ABSENT}
+
+
+def seen(*looks: Look) -> tuple[Sighting, ...]:
+    """Looks as the record holds them, in this order, none of them weighed."""
+    return tuple(
+        Sighting(number=number, look=look, strength=Strength.FAIR)
+        for number, look in enumerate(looks, start=2)
+    )
 
 
 def with_attempt(facts: ClaimFacts, **changes: Any) -> ClaimFacts:
@@ -171,8 +179,10 @@ def test_one_condition_missing_and_the_absence_is_weak(
 ) -> None:
     judged = judge(facts, replace(ABSENT, **look))
 
+    known = bool(facts.effects) or facts.unnamed_effects
     assert not judged.counts
-    assert (judged.meaning, judged.strength) == (Meaning.UNCLEAR, Strength.WEAK)
+    assert judged.meaning is (Meaning.HAPPENED if known else Meaning.UNCLEAR)
+    assert judged.strength is Strength.WEAK
     assert said in judged.why
 
 
@@ -228,7 +238,7 @@ def test_what_was_told_decides_whether_an_effect_needs_a_second_read(state: Clai
 
     assert judged.counts == (state not in told)
     assert (judged.look_again_at is not None) == (state in told)
-    assert judged.meaning is Meaning.HAPPENED
+    assert judged.meaning is Meaning.DUPLICATED, "the record knows another effect"
 
 
 def test_the_effect_that_was_told_needs_no_second_read() -> None:
@@ -260,24 +270,25 @@ def test_late_truth_counts_when_a_second_read_agrees(
     *, earlier: dict[str, Any], counts: bool
 ) -> None:
     facts = replace(UNKNOWN, state=ClaimState.NOT_EXECUTED)
-    before = Earlier(word=SightingWord.FOUND, asked_at=FOUND.asked_at - SECOND, objects=("pi_1",))
+    before = replace(FOUND, asked_at=FOUND.asked_at - SECOND)
 
-    assert judge(facts, FOUND, (replace(before, **earlier),)).counts is counts
+    assert judge(facts, FOUND, seen(replace(before, **earlier))).counts is counts
 
 
 def test_only_the_newest_earlier_answer_confirms() -> None:
     facts = replace(UNKNOWN, state=ClaimState.NOT_EXECUTED)
-    same = Earlier(word=SightingWord.FOUND, asked_at=FOUND.asked_at - 2 * SECOND, objects=("pi_1",))
-    other = Earlier(word=SightingWord.ABSENT, asked_at=FOUND.asked_at - SECOND)
+    same = replace(FOUND, asked_at=FOUND.asked_at - 2 * SECOND)
+    other = replace(ABSENT, asked_at=FOUND.asked_at - SECOND)
 
-    assert not judge(facts, FOUND, (other, same)).counts
+    assert not judge(facts, FOUND, seen(same, other)).counts
+    assert judge(facts, FOUND, seen(same)).counts
 
 
 def test_an_absence_against_a_persons_yes_is_read_a_second_time() -> None:
     facts = replace(UNKNOWN, state=ClaimState.COMPLETED)
     first = judge(facts, ABSENT)
     later = replace(ABSENT, asked_at=ABSENT.asked_at + 2 * SECOND)
-    second = judge(facts, later, (Earlier(word=ABSENT.word, asked_at=ABSENT.asked_at),))
+    second = judge(facts, later, seen(ABSENT))
 
     assert not first.counts
     assert first.look_again_at == ABSENT.asked_at + 2 * SECOND
@@ -311,9 +322,9 @@ def test_an_effect_that_cannot_be_named_settles_nothing(changes: dict[str, Any])
         (SightingWord.PENDING, {}, Meaning.NOT_YET),
         (SightingWord.PENDING, {"partly": True}, Meaning.PARTLY),
         (SightingWord.LOOKUP_FAILED, {}, Meaning.UNCLEAR),
-        (SightingWord.MISCONFIGURED, {}, Meaning.UNCLEAR),
+        (SightingWord.MISCONFIGURED, {}, Meaning.MISCONFIGURED),
         (SightingWord.RATE_LIMITED, {}, Meaning.UNCLEAR),
-        (SightingWord.UNMAPPED, {}, Meaning.UNCLEAR),
+        (SightingWord.UNMAPPED, {}, Meaning.UNMAPPED),
     ],
 )
 def test_every_other_answer_waits(
