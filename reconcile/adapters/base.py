@@ -154,12 +154,14 @@ class Scan:
     """One reading that answered many probes: `looks` by claim id, one for each probe.
 
     `reads` is how many requests the whole reading took; the looks in it carry 0, because a scan is
-    counted once. `strangers` are the objects on the pages that belong to no probe.
+    counted once. `strangers` are the objects on the pages that belong to no probe,
+    `strangers_left_off` how many more there were than a scan names.
     """
 
     looks: Mapping[UUID, Look]
     reads: int = 0
     strangers: tuple[Stranger, ...] = ()
+    strangers_left_off: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

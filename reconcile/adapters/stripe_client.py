@@ -2,7 +2,9 @@
 
 A question to the wrong account or mode is answered like one about something that does not exist, so
 whose secret it is comes first. A platform's secret asks in a connected account by the header
-``Stripe-Account`` (https://docs.stripe.com/connect/authentication).
+``Stripe-Account`` (https://docs.stripe.com/connect/authentication). Every question names the
+version of the API in which it wants its answer: the package would send its own, so that a new
+package would be answered in other shapes (https://docs.stripe.com/api/versioning).
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from typing import Any, Final, override
 import stripe
 
 from reconcile.adapters.base import Place
-from reconcile.adapters.door import Answered, Way, get
+from reconcile.adapters.door import Answered, NotAllowed, Way, get
 
+PINNED_VERSION: Final = "2026-10-28.endive"
+"""The version for which the adapter was written and tested; a tool's entry may name another."""
 ACCOUNT_SECONDS: Final = 600.0
 """How long a process remembers which account a secret belongs to, and may act for."""
 _OWN: Final[dict[tuple[str, str], tuple[str, float]]] = {}
@@ -27,14 +31,16 @@ class WrongAccount(Exception):
 
 
 class ReadOnly(stripe.HTTPClient):
-    """Stripe's SDK over our own door: reads only, checked addresses, limits."""
+    """Stripe's SDK over our own door: reads only, checked addresses, limits. `reads` counts the
+    requests that were sent, answered or not: the account may make only so many."""
 
     name = "counterfoil"
 
     def __init__(self, way: Way) -> None:
         super().__init__()
         self._way = way
-        self.answers: list[Answered] = []
+        self.last: Answered | None = None
+        self.reads = 0
 
     @override
     def request(
@@ -48,8 +54,13 @@ class ReadOnly(stripe.HTTPClient):
     ) -> tuple[str, int, Mapping[str, str]]:
         # Sending a key again to find out would be a second payment once the key is forgotten.
         assert method == "get", "A look-up only reads."
-        answered = get(url, way=self._way, headers=headers or {})
-        self.answers.append(answered)
+        self.reads += 1
+        try:
+            answered = get(url, way=self._way, headers=headers or {})
+        except NotAllowed:
+            self.reads -= 1
+            raise
+        self.last = answered
         return answered.body.decode("utf-8", "replace"), answered.status, answered.headers
 
     @override
@@ -57,14 +68,16 @@ class ReadOnly(stripe.HTTPClient):
         """Nothing stays open between two questions."""
 
 
-def client_at(place: Place, door: ReadOnly) -> tuple[stripe.StripeClient, bool]:
+def client_at(
+    place: Place, door: ReadOnly, *, version: str = PINNED_VERSION
+) -> tuple[stripe.StripeClient, bool]:
     """A client that asks in the registered account, and whether that is settled.
 
     Where no account is registered, the secret alone says which one is meant. A restricted secret
     may not read its account: then nobody can say that it is the right one. Raises `WrongAccount`,
     and Stripe's errors other than the refusal to tell.
     """
-    own = _client(place, door, account=None)
+    own = _client(place, door, account=None, version=version)
     if not place.account:
         return own, True
     try:
@@ -73,7 +86,7 @@ def client_at(place: Place, door: ReadOnly) -> tuple[stripe.StripeClient, bool]:
         return own, False
     if account == place.account:
         return own, True
-    connected = _client(place, door, account=place.account)
+    connected = _client(place, door, account=place.account, version=version)
     _check_connected(place, connected, own=account)
     return connected, True
 
@@ -84,10 +97,13 @@ def forget_accounts() -> None:
     _CONNECTED.clear()
 
 
-def _client(place: Place, door: ReadOnly, *, account: str | None) -> stripe.StripeClient:
+def _client(
+    place: Place, door: ReadOnly, *, account: str | None, version: str
+) -> stripe.StripeClient:
     return stripe.StripeClient(
         place.secret,
         stripe_account=account,
+        stripe_version=version,
         max_network_retries=0,
         http_client=door,
         base_addresses={"api": place.base_url.rstrip("/")},

@@ -14,10 +14,11 @@ from django.db import transaction
 from effects.core.identity import marker
 from effects.core.vocabulary import SightingWord
 from effects.money import from_minor
-from reconcile.adapters import stripe as adapter
+from reconcile.adapters import stripe_reading
 from reconcile.adapters.base import Delay, MatchedBy
-from reconcile.adapters.stripe import look_for_payment_intent, look_for_refund
+from reconcile.adapters.stripe import look_for
 from reconcile.adapters.stripe_client import ReadOnly
+from reconcile.adapters.stripe_kinds import PAYMENT_INTENTS, REFUNDS
 from reconcile.sandbox.provider.server import Provider
 from tests.reconcile.adapters.probes import (
     CLAIM,
@@ -29,6 +30,9 @@ from tests.reconcile.adapters.probes import (
     key_of,
 )
 from tests.reconcile.sandbox.customer import Customer, stripe_client
+
+look_for_payment_intent = look_for(PAYMENT_INTENTS)
+look_for_refund = look_for(REFUNDS)
 
 
 def pay(shopper: Customer, generation: int = 1, **changes: Any) -> stripe.PaymentIntent:
@@ -100,7 +104,7 @@ def test_an_object_on_a_later_page_is_found(
     ours = pay(customer)
     for number in range(7):
         customer.pay(f"later-{number}")
-    monkeypatch.setattr(adapter, "PAGE_SIZE", 3)
+    monkeypatch.setattr(stripe_reading, "PAGE_SIZE", 3)
 
     look = look_for_payment_intent(a_probe(customer.url))
 
@@ -116,7 +120,7 @@ def test_two_objects_with_our_marker_are_both_named(
     for number in range(3):
         customer.pay(f"between-{number}")
     second = customer.pay("another key", metadata={"counterfoil": MARKER})
-    monkeypatch.setattr(adapter, "PAGE_SIZE", 2)
+    monkeypatch.setattr(stripe_reading, "PAGE_SIZE", 2)
 
     look = look_for_payment_intent(a_probe(customer.url))
 
@@ -208,8 +212,8 @@ def test_an_interval_that_was_read_in_part_is_not_complete(
 ) -> None:
     for number in range(4):
         customer.pay(f"other-{number}")
-    monkeypatch.setattr(adapter, "PAGE_SIZE", 2)
-    monkeypatch.setattr(adapter, "PAGES_MAX", 1)
+    monkeypatch.setattr(stripe_reading, "PAGE_SIZE", 2)
+    monkeypatch.setattr(stripe_reading, "PAGES_MAX", 1)
 
     look = look_for_payment_intent(a_probe(customer.url))
 

@@ -9,16 +9,19 @@ import pytest
 import stripe
 
 from effects.core.vocabulary import SightingWord
-from reconcile.adapters import stripe as adapter
+from reconcile.adapters import stripe_reading
 from reconcile.adapters.base import Look
-from reconcile.adapters.stripe import look_for_charge, look_for_payment_intent, look_for_payout
-from reconcile.adapters.stripe_objects import CHARGES, PAYMENT_INTENTS, PAYOUTS, REFUNDS
+from reconcile.adapters.stripe import look_for
+from reconcile.adapters.stripe_kinds import CHARGES, PAYMENT_INTENTS, PAYOUTS, REFUNDS
 from reconcile.sandbox.provider.payouts import FAILS_LATE
 from reconcile.sandbox.provider.recipes import PAYOUT_STEP_SECONDS, SEARCH_LAG_SECONDS
 from reconcile.sandbox.provider.server import Provider
 from tests.reconcile.adapters.probes import MARKER, a_place, a_probe, key_of
 from tests.reconcile.sandbox.customer import Customer, options, stripe_client
 
+look_for_payment_intent = look_for(PAYMENT_INTENTS)
+look_for_charge = look_for(CHARGES)
+look_for_payout = look_for(PAYOUTS)
 MARKED = {"counterfoil": MARKER}
 
 
@@ -160,8 +163,8 @@ def test_an_object_that_the_account_does_not_know_proves_nothing(
 @pytest.fixture
 def one_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are too long to be read whole."""
-    monkeypatch.setattr(adapter, "PAGES_MAX", 1)
-    monkeypatch.setattr(adapter, "PAGE_SIZE", 1)
+    monkeypatch.setattr(stripe_reading, "PAGES_MAX", 1)
+    monkeypatch.setattr(stripe_reading, "PAGE_SIZE", 1)
 
 
 @pytest.mark.usefixtures("one_page")
