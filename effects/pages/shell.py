@@ -50,6 +50,7 @@ _NAVIGATION: Final = (
     ("Events", "turns", "events", ("event", "turn"), Ability.SEE),
     ("Tools", "tools", "tools", ("tool",), Ability.SEE),
     ("Webhooks", "download", "webhooks", ("webhook",), Ability.SEE_WEBHOOKS),
+    ("Outbox", "up", "outbox", ("outbox",), Ability.SEE_WEBHOOKS),
     ("People", "people", "people", ("people", "person"), Ability.SEE),
     ("Sandbox", "sandbox", "sandbox", ("sandbox",), Ability.SEE),
     ("Second person", "eye", "second-person", ("second-person",), Ability.SEE),

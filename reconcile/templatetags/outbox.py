@@ -1,0 +1,27 @@
+"""What a call's page says of the messages that agents got about it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from django import template
+
+from reconcile.outbox.models import OutboxDelivery
+
+register = template.Library()
+
+SHOWN_MAX: Final = 10
+
+
+@register.inclusion_tag("reconcile/_call_told.html")
+def told_agents(claim_id: UUID) -> dict[str, Any]:
+    """The newest deliveries about a call; nothing is shown where there are none."""
+    found = OutboxDelivery.objects.filter(message__claim_id=claim_id)
+    rows = found.select_related("message", "address").defer("message__body").order_by("-pk")
+    return {"deliveries": [(row, _overtaken(row)) for row in rows[:SHOWN_MAX]]}
+
+
+def _overtaken(delivery: OutboxDelivery) -> dict[str, Any] | None:
+    said = delivery.message.said
+    return said[-1] if said else None
