@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Final
 
-from reconcile.adapters import http, stripe
+from reconcile.adapters import graphql, http, sql, stripe
 from reconcile.adapters.base import Lookup
+from reconcile.adapters.guard import guarded
 
-_ADAPTERS: Final = (stripe, http)
+_ADAPTERS: Final = (stripe, http, graphql, sql)
 """Every adapter's file; each exports its look-ups as `LOOKUPS`, in the order in which they are
 offered."""
 
 LOOKUPS: Final[Mapping[str, Lookup]] = {
-    lookup.kind: lookup for lookup in chain.from_iterable(a.LOOKUPS for a in _ADAPTERS)
+    lookup.kind: guarded(lookup) for lookup in chain.from_iterable(a.LOOKUPS for a in _ADAPTERS)
 }
 """By the word in `Tool.lookup_kind`; the empty word means that nobody can be asked."""
 

@@ -110,8 +110,8 @@ def read_pages(ask: Callable[[str | None], Page]) -> Reading:
         asked.add(following)
         page = ask(following)
         if len(page.items) > PAGE_ITEMS_MAX:
-            why = f"it lists {len(page.items)} objects; at most {PAGE_ITEMS_MAX} are read."
-            raise CannotSay(SightingWord.UNMAPPED, f"The answer cannot be read: {why}", page.body)
+            many = f"it lists {len(page.items)} objects; at most {PAGE_ITEMS_MAX} are read."
+            raise CannotSay(SightingWord.UNMAPPED, unreadable(ValueError(many)), page.body)
         reading.items += page.items
         reading.bodies.append(page.body)
         reading.absent = page.absent
@@ -205,6 +205,34 @@ def seen_in(base: Look, matches: Iterable[Match], *, complete: bool) -> Look:
     )
 
 
+def ours_in(
+    probe: Probe, rules: ObjectRules, reading: Reading, about: Wanted
+) -> tuple[list[Match], bytes]:
+    """The objects that an answer to one question shows of this call, and what is kept of it.
+
+    Raises `CannotSay` where nothing is there and no contract says what that means, and where a
+    filter was ignored: everybody's objects would pass for ours.
+    """
+    ours = [
+        item
+        for item in reading.items
+        if not rules.reference_field or reference_of(rules, item) == about.reference
+    ]
+    whole = b"\n".join(reading.bodies)
+    if reading.items and not ours:
+        # What is kept as evidence of one call never shows another call's objects.
+        raise CannotSay(SightingWord.UNMAPPED, "Only other calls' objects are in the answer.")
+    if not ours and not reading.absent:
+        why = "Nothing is there, and this tool's look-up does not say what that means."
+        raise CannotSay(SightingWord.UNMAPPED, why, whole)
+    try:
+        matches = [match_of(probe, rules, item, about.life) for item in ours]
+    except ValueError as error:
+        raise CannotSay(SightingWord.UNMAPPED, unreadable(error), whole) from None
+    only_ours = len(ours) == len(reading.items)
+    return matches, whole if only_ours else as_evidence(ours) or b""
+
+
 def as_evidence(items: Sequence[Any]) -> bytes | None:
     """Objects as they are kept where their page may not be: it holds other calls' objects."""
     return json.dumps(list(items), default=str, indent=1).encode() if items else None
@@ -257,8 +285,7 @@ def _sorted_out(
     try:
         matches = [match_of(probe, rules, item, life) for item, life in ours]
     except ValueError as error:
-        why = f"The answer cannot be read: {error}"
-        return replace(base, word=SightingWord.UNMAPPED, why=why)
+        return replace(base, word=SightingWord.UNMAPPED, why=unreadable(error))
     look = seen_in(base, matches, complete=reading.complete)
     return replace(look, raw=as_evidence([item for item, _ in ours]))
 
@@ -280,6 +307,10 @@ def all_alike(probes: Sequence[Probe], look: Look, *, reads: int) -> Scan:
 
 def unusable(error: ValueError) -> str:
     return f"This tool's look-up cannot be used: {error}."
+
+
+def unreadable(error: ValueError) -> str:
+    return f"The answer cannot be read: {error}"
 
 
 # Instants

@@ -11,17 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
-from effects.core.vocabulary import SightingWord
 from reconcile.adapters.answering import (
     NOT_SET,
     CannotSay,
     Told,
-    as_evidence,
     begun,
     checked_place,
     completed,
     in_vain,
     misconfigured,
+    ours_in,
     read_pages,
     seen_in,
     unusable,
@@ -32,7 +31,7 @@ from reconcile.adapters.http_config import HttpLookup, read_config, read_list_co
 from reconcile.adapters.http_list import LIST_ROUTE, look_in_list, look_in_list_for_many
 from reconcile.adapters.http_pages import HttpPages
 from reconcile.adapters.matching import Match
-from reconcile.adapters.object_rules import Wanted, match_of, reference_of, wanted
+from reconcile.adapters.object_rules import Wanted, wanted
 
 REFERENCES_MAX: Final = 5
 """Most references that one look-up asks about: one for each generation of the key."""
@@ -127,29 +126,9 @@ class _Asking:
         reading = read_pages(pages.ask)
         self.base = checked_place(self.base, self.config.account, pages.account)
         self.complete = self.complete and reading.complete
-        ours = [item for item in reading.items if self._is_ours(item, question.about.reference)]
-        whole = b"\n".join(reading.bodies)
-        try:
-            matches = [
-                match_of(self.probe, self.config, item, question.about.life) for item in ours
-            ]
-        except ValueError as error:
-            why = f"The answer cannot be read: {error}"
-            raise CannotSay(SightingWord.UNMAPPED, why, whole) from None
-        if reading.items and not ours:
-            # What is kept as evidence of one call never shows another call's objects.
-            why = "Only other calls' objects are in the answer."
-            raise CannotSay(SightingWord.UNMAPPED, why)
-        if not ours and not reading.absent:
-            why = "Nothing is there, and this tool's look-up does not say what that means."
-            raise CannotSay(SightingWord.UNMAPPED, why, whole)
-        only_ours = len(ours) == len(reading.items)
-        self.evidence.append(whole if only_ours else as_evidence(ours) or b"")
+        matches, evidence = ours_in(self.probe, self.config, reading, question.about)
+        self.evidence.append(evidence)
         return matches
-
-    def _is_ours(self, item: object, reference: str) -> bool:
-        """A filter that a provider ignores would show everybody's objects as ours."""
-        return not self.config.reference_field or reference_of(self.config, item) == reference
 
 
 def _questions(probe: Probe, config: HttpLookup) -> list[_Question]:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from effects.core.vocabulary import SightingWord
-from reconcile.adapters.answering import CannotSay, Page, Told, fault_of_status
+from reconcile.adapters.answering import CannotSay, Page, Told, fault_of_status, unreadable
 from reconcile.adapters.base import Place, literal
 from reconcile.adapters.door import Answered, get
 from reconcile.adapters.http_config import AbsentWhen, HttpList, HttpLookup
@@ -43,8 +43,7 @@ class HttpPages:
             items = self._items(answer)
             follows = self._following(answered, answer, items, following)
         except ValueError as error:
-            why = f"The answer cannot be read: {error}"
-            raise CannotSay(SightingWord.UNMAPPED, why, answered.body) from None
+            raise CannotSay(SightingWord.UNMAPPED, unreadable(error), answered.body) from None
         return Page(
             items=items,
             body=answered.body,
