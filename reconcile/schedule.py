@@ -30,6 +30,9 @@ MISCONFIGURED_SECONDS: Final = 15 * 60.0
 then nobody should have to press a button for every claim."""
 LIMITED_SECONDS: Final = 30.0
 """Least pause after the provider asked for fewer questions and did not say for how long."""
+WEBHOOKS_FIRST: Final = 3.0
+"""Pauses are so many times longer while webhooks of the account arrive. The look-ups before a
+window closes, and at which an absence begins to count, are made all the same."""
 
 SETTLED: Final = frozenset(
     {
@@ -46,26 +49,28 @@ class Plan:
     """What the next look-up depends on, after the one that has just been made.
 
     `tries` counts it, `lookups_max` is the tool's budget. `look_again_at` is the judge's wish,
-    `strong_from` the instant from which an absence proves something. No look-up is planned beyond
-    `first_granted_at + horizon`.
+    `strong_from` the instant from which an absence proves something. `begun_at` is the first grant,
+    or when a person had asking begin anew; no look-up is planned beyond `begun_at + horizon`.
+    `heard_lately`: webhooks of this account arrive, so the provider tells most things by itself.
     """
 
     now: datetime
     tries: int
     word: SightingWord
     state: ClaimState
-    first_granted_at: datetime
+    begun_at: datetime
     horizon: timedelta
     lookups_max: int
     window_until: datetime | None = None
     strong_from: datetime | None = None
     look_again_at: datetime | None = None
     retry_after_seconds: int | None = None
+    heard_lately: bool = False
 
 
 def next_look(plan: Plan) -> datetime | None:
     """The next look-up, or None when nothing more is to be asked."""
-    ends = plan.first_granted_at + plan.horizon
+    ends = plan.begun_at + plan.horizon
     return min((at for at in _instants(plan) if plan.now < at <= ends), default=None)
 
 
@@ -90,9 +95,11 @@ def _anchors(plan: Plan) -> Iterator[datetime]:
 
 
 def _pause_seconds(plan: Plan) -> float:
-    age_seconds = (plan.now - plan.first_granted_at).total_seconds()
+    age_seconds = (plan.now - plan.begun_at).total_seconds()
     doubled = FIRST_SECONDS * 2.0 ** min(max(plan.tries - 1, 0), 20)
     seconds = min(doubled, max(SLOW_SECONDS, age_seconds / AGE_SHARE))
+    if plan.heard_lately:
+        seconds *= WEBHOOKS_FIRST
     if plan.state in SETTLED:
         seconds = max(seconds, SETTLED_SECONDS, age_seconds / AGE_SHARE)
     if plan.word is SightingWord.MISCONFIGURED:

@@ -200,6 +200,7 @@ class Migration(migrations.Migration):
                 (
                     "started_by",
                     models.ForeignKey(
+                        db_constraint=False,
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",

@@ -45,8 +45,13 @@ class Run(models.Model):
     dry = models.BooleanField(default=False)
     state = models.CharField(max_length=11, choices=State, default=State.WAITING)
     note = models.CharField(max_length=300, blank=True, default="")
+    # As in the record, whoever asked is named by a number that nothing has to answer to.
     started_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_constraint=False,
     )
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
