@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final, cast, override
+from typing import Final
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -46,33 +45,29 @@ class Tab:
     current: bool
 
 
-class AddressForm(forms.ModelForm[AgentAddress]):
+def _text(label: str, characters_max: int, help_text: str = "") -> forms.CharField:
+    widget = forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"})
+    return forms.CharField(
+        label=label, max_length=characters_max, help_text=help_text, widget=widget
+    )
+
+
+class AddressForm(forms.Form):
     """Where news go, and what signs them."""
 
+    name = _text("Name", 100)
+    url = _text("Address", 500, "https://, where your agent's runtime takes a POST.")
+    secret_name = _text(
+        "Variable with the signing secret",
+        100,
+        "The environment variable's name, such as BILLING_AGENT_SECRET; its value starts with "
+        "whsec_.",
+    )
     types = forms.MultipleChoiceField(
         choices=[(str(word), str(word)) for word in NewsType],
         widget=forms.CheckboxSelectMultiple,
         required=False,
-        label="Types",
-        help_text="None ticked: all of them.",
     )
-
-    class Meta:
-        model = AgentAddress
-        fields = ("name", "url", "secret_name", "types")
-        labels = {"url": "Address", "secret_name": "Variable with the signing secret"}
-        help_texts = {
-            "url": "https://, where your agent's runtime takes a POST.",
-            "secret_name": "The environment variable's name, such as BILLING_AGENT_SECRET; its "
-            "value starts with whsec_.",
-        }
-
-    @override
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name in ("name", "url", "secret_name"):
-            self.fields[name].widget.attrs |= {"class": "form-control", "autocomplete": "off"}
-        cast("forms.URLField", self.fields["url"]).assume_scheme = "https"
 
     def clean_url(self) -> str:
         url = str(self.cleaned_data["url"])
@@ -118,11 +113,12 @@ def add(request: DeskRequest) -> HttpResponse:
     if _open(request).filter(name=form.cleaned_data["name"]).exists():
         form.add_error("name", "Another address of this workspace has this name.")
         return _page(request, form, status=422)
-    address = form.save(commit=False)
-    address.workspace = request.workspace
-    address.made_at = queries.clock()
-    address.made_by = cast("User", request.user)
-    address.save()
+    address = AgentAddress.objects.create(
+        workspace=request.workspace,
+        made_at=queries.clock(),
+        made_by=request.user,
+        **form.cleaned_data,
+    )
     messages.success(request, f"{address.name} is told from now on. Try it with a test message.")
     return redirect("outbox")
 
@@ -189,6 +185,7 @@ def _page(request: DeskRequest, form: AddressForm, *, status: int = 200) -> Http
     rows = list(found.defer("message__body").order_by("-pk")[: ROWS_MAX + 1])
     older = f"?show={show}&before={rows[ROWS_MAX - 1].pk}" if len(rows) > ROWS_MAX else ""
     context = {
+        "now": queries.clock(),
         "addresses": [(one, len(sending.secrets_of(one))) for one in _open(request)],
         "form": form,
         "tabs": _tabs(request, show),

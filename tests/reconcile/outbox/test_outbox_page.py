@@ -155,3 +155,20 @@ def test_a_long_list_is_paged_by_key(admin, address):
 def test_the_variable_that_is_not_set_is_named(admin, address, monkeypatch):
     monkeypatch.delenv(SECRET_NAME)
     assert "is not set where this desk runs" in admin.get("/outbox/").content.decode()
+
+
+def test_a_call_says_what_its_agents_were_told_and_which_decision_was_overtaken(
+    admin, address, charge, ana
+):
+    call = desk.a_call(charge)
+    claim_id = desk.lose(charge, call)
+    assert "What agents were told" not in admin.get(f"/calls/{claim_id}").content.decode()
+
+    decide(charge, claim_id, Verdict.CLOSE, ana, hold_seconds=60)
+    desk.complete(charge, call)
+    composing.compose()
+
+    page = admin.get(f"/calls/{claim_id}").content.decode()
+    assert "What agents were told" in page
+    assert "to Billing agent: on its way" in page
+    assert "something was learnt while it was held, so it never took effect" in page
