@@ -92,7 +92,7 @@ class GraphqlLookup(ObjectRules):
     (https://relay.dev/graphql/connections.htm), `account` whose answer it is.
     """
 
-    path: Annotated[str, Field(max_length=500, pattern=r"^/(?!/)[^\s?#{}]*$")] = "/graphql"
+    path: Annotated[str, Field(max_length=500, pattern=r"^/([^/\s?#{}][^\s?#{}]*)?$")] = "/graphql"
     document: Annotated[
         str, Field(max_length=DOCUMENT_CHARACTERS_MAX), AfterValidator(_checked_document)
     ]
