@@ -295,7 +295,16 @@ def as_evidence(event: Event, *, reopened: int = 0) -> Evidence:
         route=str(data.get("route") or ""),
         why=str(data.get("why") or ""),
         rejected=event.seq < reopened,
+        rule=str(data.get("rule") or ""),
+        rests_on=rests_on(event),
     )
+
+
+def rests_on(event: Event) -> tuple[int, ...]:
+    """The numbers of the answers that a judgement used, its own among them."""
+    said = (event.data or {}).get("evidence")
+    numbers = said if isinstance(said, list) else []
+    return tuple(number or event.seq for number in numbers if isinstance(number, int))
 
 
 _SIBLING: Final = """

@@ -42,7 +42,8 @@ class Evidence:
     """One dated provider answer. `number` is its event's number: decisions cite it.
 
     `fence` is the newest attempt that the answer covers; `rejected` is set once a later decision
-    reopened the claim, because from then on a fact must be observed anew to count.
+    reopened the claim, because from then on a fact must be observed anew to count. `rule` names
+    what the judge made of all answers when this one came, and `rests_on` those that it used.
     """
 
     number: int
@@ -56,6 +57,8 @@ class Evidence:
     route: str = ""
     why: str = ""
     rejected: bool = False
+    rule: str = ""
+    rests_on: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,10 +94,9 @@ class _Folding:
         return self.last.word if self.last else None
 
     def _state(self) -> ClaimState:  # noqa: PLR0911 - first match wins; one line a rule
-        if len(self.effects) > 1:
-            accepted = self.effects <= self._accepted
-            return ClaimState.COMPLETED if accepted else ClaimState.CONFLICTED
-        if self._contradicted:
+        if len(self.effects) > 1 and not self.effects <= self._accepted:
+            return ClaimState.CONFLICTED
+        if self._contradicted or self.effects & self._ended:
             return ClaimState.CONFLICTED
         if self.effects or self.last_word == Verdict.HAPPENED:
             return ClaimState.COMPLETED
@@ -141,6 +140,19 @@ class _Folding:
     @property
     def _found(self) -> set[str]:
         return {o for e in self.sightings if e.word in FOUND for o in e.objects}
+
+    @property
+    def _ended(self) -> set[str]:
+        """Objects that a provider shows as ended after they were an effect: a payout that was paid
+        and failed. That it was there stays true, and so does that it did not last: a person says
+        what holds, by reopening the claim or, of several effects, by settling it."""
+        settled = self._newest_seq(e for e in self.decided if e.word == Verdict.SETTLE)
+        return {
+            o
+            for e in self.sightings
+            if e.word == SightingWord.FOUND_DIFFERENT and e.seq > settled
+            for o in e.objects
+        }
 
     @property
     def _completions(self) -> list[LoggedEvent]:

@@ -34,6 +34,8 @@ FACTS: Final[dict[Step, frozenset[ClaimState]]] = {
     (EventKind.REPORTED, Outcome.COMPLETED): SETTLED_OR_OPEN,
     (EventKind.SIGHTING, SightingWord.FOUND): SETTLED_OR_OPEN,
     (EventKind.SIGHTING, SightingWord.FOUND_MANY): SETTLED_OR_OPEN,
+    # An effect that did not last contradicts what was told.
+    (EventKind.SIGHTING, SightingWord.FOUND_DIFFERENT): frozenset({S.CONFLICTED}),
     # A proof that one attempt did nothing ends it; others may be open. Against a person's word that
     # it happened it is a contradiction.
     (EventKind.REPORTED, Outcome.NOT_SENT): frozenset({S.NOT_EXECUTED, S.UNKNOWN, S.CONFLICTED}),

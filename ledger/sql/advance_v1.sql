@@ -12,6 +12,8 @@ begin
     else p_at end;
   c.reason := case
     when f.state in ('completed', 'conflicted') and c.state in ('not_executed', 'closed')
+      -- What was told is contradicted also where no second effect is known.
+      or f.state = 'conflicted' and c.state = 'completed' and cardinality(f.effects) < 2
       then 'told_otherwise'
     when f.state = c.state then c.reason end;
   c.state := f.state;

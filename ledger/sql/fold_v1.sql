@@ -17,12 +17,14 @@ declare
   newest int;
   newest_generation smallint;
   reopened int;
+  settled int;
   release_lapsed int;
   absence_lapsed int;
   named text[];
   unnamed text[];
   found text[];
   seen text[];
+  did_not_last text[];
   accepted text[];
   burnt boolean;
   ended boolean;
@@ -38,12 +40,13 @@ begin
   select e.* into last from unnest(facts) e where e.kind = 'decided' order by e.seq desc limit 1;
 
   select coalesce(max(e.seq) filter (where e.kind = 'decided' and e.word = 'reopen'), 0),
+      coalesce(max(e.seq) filter (where e.kind = 'decided' and e.word = 'settle'), 0),
       coalesce(max(e.seq) filter (where e.kind = 'release_lapsed'), 0),
       coalesce(max(e.seq) filter (where e.kind = 'absence_lapsed'), 0),
       coalesce(bool_or(e.kind = 'reported' and e.word = 'refused_stored'
         and e.generation = newest_generation), false),
       coalesce(bool_or(e.fence = newest and e.kind in ('reported', 'lapsed', 'decided')), false)
-    into reopened, release_lapsed, absence_lapsed, burnt, ended
+    into reopened, settled, release_lapsed, absence_lapsed, burnt, ended
     from unnest(facts) e;
 
   -- Every effect that somebody saw: provider objects, and completions that named none.
@@ -64,6 +67,10 @@ begin
   select coalesce(array_agg(distinct o), '{}') into found from (
     select unnest(e.objects) as o from unnest(facts) e
     where e.kind = 'sighting' and e.word in ('found', 'found_many') and e.seq > reopened) s;
+  select coalesce(array_agg(distinct o), '{}') into did_not_last from (
+    select unnest(e.objects) as o from unnest(facts) e
+    where e.kind = 'sighting' and e.word = 'found_different'
+      and e.seq > greatest(reopened, settled)) s;
   seen := found || array(select e.object from unnest(facts) e
     where e.kind = 'decided' and e.word = 'happened' and e.object is not null and e.seq > reopened);
   if cardinality(named || unnamed) = 1 and cardinality(unnamed) = 1 and cardinality(seen) > 0 then
@@ -106,12 +113,13 @@ begin
       and e.seq > greatest(last.seq, reopened));
 
   f.state := case
-    when cardinality(f.effects) > 1 and f.effects <@ accepted then 'completed'
-    when cardinality(f.effects) > 1 then 'conflicted'
+    when cardinality(f.effects) > 1 and not f.effects <@ accepted then 'conflicted'
+    -- An effect that did not last: a payout that was paid and failed. A person says what holds.
+    when f.effects && did_not_last then 'conflicted'
     -- An object that the decision names outweighs a look-up, not what the attempts report.
     when last.word = 'happened' and cardinality(named || unnamed || found) = 0
       and case when last.object is null then disproven else denied end then 'conflicted'
-    when cardinality(f.effects) = 1 or last.word = 'happened' then 'completed'
+    when cardinality(f.effects) > 0 or last.word = 'happened' then 'completed'
     when last.word = 'close' then 'closed'
     when released then 'released'
     when not ended then 'in_flight'

@@ -8,7 +8,7 @@ declare
   l record;
   c ledger_claim;
 begin
-  if p_counts and p_word not in ('found', 'found_many', 'absent') then
+  if p_counts and p_word not in ('found', 'found_many', 'found_different', 'absent') then
     raise exception 'a sighting of % settles nothing', p_word using errcode = 'check_violation';
   end if;
   l := ledger_lock_v1(p_workspace, p_claim);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django import template
@@ -15,6 +15,11 @@ from effects.core.vocabulary import AnswerCode, Outcome, Role, SightingWord, Ver
 from effects.templatetags.desk import STATE_PARTS
 from reconcile import reading
 from reconcile.actions import ActionName
+from reconcile.judge_words import judgement_words
+from reconcile.queries import rests_on
+
+if TYPE_CHECKING:
+    from ledger.models import Event
 
 register = template.Library()
 
@@ -61,6 +66,13 @@ def sighting_words(word: str) -> str:
 
 
 @register.filter
+def judged_words(event: Event) -> str:
+    """What was known once this sighting had come, by which rule, and what that rested on."""
+    data = event.data or {}
+    return judgement_words(str(data.get("meaning")), str(data.get("rule")), rests_on(event))
+
+
+@register.filter
 def other_request_words(code: str) -> str:
     """What a request that met a call was told, and why."""
     return OTHER_REQUEST_WORDS.get(AnswerCode(code), str(code))
@@ -74,6 +86,12 @@ def delay_words(delay_class: str) -> str:
 @register.filter
 def verdict_words(verdict: str) -> str:
     return VERDICT_WORDS.get(str(verdict), str(verdict))
+
+
+@register.filter
+def action_words(name: str) -> str:
+    """An action as its button reads."""
+    return ActionName(name).label if name in list(ActionName) else str(name)
 
 
 @register.filter

@@ -7,7 +7,7 @@ wire for at most one tick, and no worker sends once the window of its key, less 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -315,7 +315,8 @@ class World:
             unnamed_effects=any(not e.startswith("pi_") for e in folded.effects),
             every_request_marked=True,
         )
-        before = judging.Earlier(word=word, asked_at=NOW - timedelta(seconds=5), objects=objects)
+        earlier = replace(look, asked_at=NOW - timedelta(seconds=5))
+        before = judging.Sighting(number=1, look=earlier)
         said = judging.judge(facts, look, (before,))
         return Reading(
             word,

@@ -187,6 +187,7 @@ REFUSED = Fact(fence=1, says=Outcome.REFUSED)
 REFUSED_STORED = Fact(fence=1, says=Outcome.REFUSED_STORED)
 UNSURE = Fact(fence=1, says=Outcome.UNKNOWN)
 ABSENT = Fact(fence=1, says=SEEN.ABSENT)
+ENDED = Fact(fence=1, says=SEEN.FOUND_DIFFERENT, named=("pi_1",))
 SECOND_DONE = Fact(fence=2, says=Outcome.COMPLETED, named=("pi_1",))
 SECOND_NOT_SENT = Fact(fence=2, says=Outcome.NOT_SENT)
 SECOND_UNSURE = Fact(fence=2, says=Outcome.UNKNOWN)
@@ -220,6 +221,10 @@ SECOND_UNSURE = Fact(fence=2, says=Outcome.UNKNOWN)
         (said_to_have_happened, ABSENT, S.CONFLICTED),
         # The object that a person named is their word; that nothing was sent is a report.
         (said_to_be_pi_1, NOT_SENT, S.CONFLICTED),
+        # What ended is no effect of a call that had none; a person's word that it was one stands.
+        (lapsed, ENDED, S.UNKNOWN),
+        (said_to_be_pi_1, ENDED, S.CONFLICTED),
+        (said_not_to_have_happened, ENDED, S.NOT_EXECUTED),
         (said_not_to_have_happened, DONE, S.COMPLETED),
         (said_not_to_have_happened, NOT_SENT, S.NOT_EXECUTED),
         (said_not_to_have_happened, UNSURE, S.NOT_EXECUTED),
@@ -243,6 +248,9 @@ def test_a_worker_that_was_given_up_tells_what_it_did(acts, late, state) -> None
         (a_second_attempt, NOT_SENT, SECOND_DONE, S.COMPLETED),
         (a_second_attempt, REFUSED, SECOND_DONE, S.COMPLETED),
         (a_second_attempt, UNSURE, SECOND_DONE, S.COMPLETED),
+        # A payout that was paid and failed: it was there, and it did not last.
+        (a_second_attempt, ENDED, SECOND_DONE, S.CONFLICTED),
+        (a_second_attempt, ENDED, SECOND_NOT_SENT, S.UNKNOWN),
         (a_second_attempt, DONE, SECOND_NOT_SENT, S.COMPLETED),
         (a_second_attempt, DONE, SECOND_UNSURE, S.COMPLETED),
         (a_second_attempt, NOT_SENT, SECOND_NOT_SENT, S.NOT_EXECUTED),
@@ -292,6 +300,12 @@ SIGHTINGS = st.one_of(
         fence=st.integers(1, 3),
         says=st.just(SEEN.FOUND_MANY),
         named=st.just(("pi_1", "pi_2")),
+    ),
+    st.builds(
+        Fact,
+        fence=st.integers(1, 3),
+        says=st.just(SEEN.FOUND_DIFFERENT),
+        named=st.sampled_from([("pi_1",), ("pi_2",)]),
     ),
 )
 
