@@ -7,17 +7,20 @@ stays in the database, and every step may be done again.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from celery import current_app, shared_task
+from celery import Task, current_app, shared_task
 from kombu.exceptions import OperationalError
 
 from effects.core.problems import ClaimNotFound
 from ledger import append, ingest, queries, restore_fence
 from reconcile import cards, webhook_apply
+from reconcile.ghosts import noting
 from reconcile.investigate import Asking, investigate
+from reconcile.runs import keeping, making, working
 
 logger = logging.getLogger(__name__)
 
@@ -25,14 +28,16 @@ SWEPT_MAX: Final = 200
 """Most claims that the clock speaks to in one tick."""
 ITEMS_RETRIED_MAX: Final = 50
 """Most items of ledgers kept elsewhere that one tick tries to apply again."""
-LOOKUPS_MAX: Final = 50
-"""Most look-ups that one tick hands out."""
+LOOKUPS_MAX: Final = 1000
+"""Most look-ups that one tick hands out: as many as one reading is made for."""
+RUNS_MAX: Final = 20
+"""Most runs that one tick hands out again."""
 LOOK_SECONDS_SOFT: Final = 100
 LOOK_SECONDS_HARD: Final = 120
-LEASE_SECONDS: Final = 150
+LEASE_SECONDS: Final = int(working.LEASE.total_seconds())
 """A look-up that was begun and never finished is due again after this long; it must outlive the
 task, or two workers ask at once."""
-HANDED_OVER_SECONDS: Final = 30
+HANDED_OVER_SECONDS: Final = int(making.HANDED_OVER.total_seconds())
 """A look-up that no worker has begun after this long is due again: the broker may have lost it."""
 TICK_SECONDS_HARD: Final = 60
 WEBHOOKS_MAX: Final = 100
@@ -49,17 +54,38 @@ BROKER_SECONDS: Final = 2
     time_limit=TICK_SECONDS_HARD,
 )
 def tick() -> None:
-    """Let the clock speak, then hand out the look-ups that are due."""
+    """Let the clock speak, then hand out the runs that are due, what is due now among them."""
     restore_fence.refresh()
     append.sweep(SWEPT_MAX)
     ingest.retry(ITEMS_RETRIED_MAX)
-    for due in append.take_due_lookups(LOOKUPS_MAX, HANDED_OVER_SECONDS):
-        look.apply_async(
-            args=(due.workspace_id, str(due.claim_id)),
-            # From then on it is handed out again; a late copy would only ask twice.
-            expires=HANDED_OVER_SECONDS,
-        )
+    working.bury(RUNS_MAX)
+    due = append.take_due_lookups(LOOKUPS_MAX, HANDED_OVER_SECONDS)
+    made = making.from_due(due) if due else []
+    hand_out([*(one.pk for one in made), *working.due(RUNS_MAX)])
     cards.fill()
+    noting.look_again()
+    keeping.sweep()
+
+
+@shared_task(
+    name="reconcile.tasks.run",
+    bind=True,
+    soft_time_limit=LOOK_SECONDS_SOFT,
+    time_limit=LOOK_SECONDS_HARD,
+)
+def run(self: Task[Any, Any], run_id: int) -> None:
+    """One worker's turn at one run."""
+    came_back = bool((self.request.delivery_info or {}).get("redelivered"))
+    if working.work(run_id, came_back=came_back):
+        hand_out([run_id])
+
+
+def hand_out(run_ids: Sequence[int]) -> None:
+    """Sends runs to workers. Each is due again where no worker begins with it."""
+    working.hand_over(run_ids, making.HANDED_OVER)
+    for run_id in run_ids:
+        # From then on it is handed out again; a late copy would find that somebody has it.
+        run.apply_async(args=(run_id,), expires=HANDED_OVER_SECONDS)
 
 
 @shared_task(
@@ -109,6 +135,18 @@ def webhooks() -> None:
 def read_afresh(delivery_id: int) -> None:
     """Ask the provider about the calls that one webhook speaks against."""
     webhook_apply.read_afresh(delivery_id)
+
+
+def start_now(run_id: int) -> None:
+    """A person wants this run to begin. Without a broker the next tick finds it."""
+    try:
+        with current_app.connection_for_write() as broker:
+            broker.ensure_connection(max_retries=1, timeout=BROKER_SECONDS, interval_start=0)
+            run.apply_async(  # type: ignore[call-arg] # its `options` are publishing options
+                args=(run_id,), expires=LEASE_SECONDS, retry=False, connection=broker
+            )
+    except OperationalError:
+        working.hand_over([run_id], timedelta(0))
 
 
 def ask_now(workspace_id: int, claim_id: UUID, *, user_id: int) -> None:

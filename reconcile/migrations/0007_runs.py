@@ -176,7 +176,7 @@ class Migration(migrations.Migration):
                 ("ended_at", models.DateTimeField(null=True)),
                 ("stop_asked_at", models.DateTimeField(null=True)),
                 ("due_at", models.DateTimeField(null=True)),
-                ("takes", models.PositiveSmallIntegerField(default=0)),
+                ("deaths", models.PositiveSmallIntegerField(default=0)),
                 ("reads", models.PositiveIntegerField(default=0)),
                 (
                     "again_of",

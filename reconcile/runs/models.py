@@ -17,7 +17,7 @@ class Run(models.Model):
     `scope` is what was chosen as it was chosen, `words` the same for people. `dry`: the provider is
     asked and its answers are kept as evidence, and nothing is decided by them. `due_at` is when the
     run is handed to a worker if none is at it: while one works it lies ahead by the worker's lease,
-    so a worker that died leaves a run that becomes due. `takes` counts the workers that took it
+    so a worker that died leaves a run that becomes due. `deaths` counts the workers that died at it
     without finishing a call. Null `connection`: of several accounts.
     """
 
@@ -62,7 +62,7 @@ class Run(models.Model):
     ended_at = models.DateTimeField(null=True)
     stop_asked_at = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)
-    takes = models.PositiveSmallIntegerField(default=0)
+    deaths = models.PositiveSmallIntegerField(default=0)
     reads = models.PositiveIntegerField(default=0)  # requests that it took, not calls
 
     class Meta:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from django.db.models import F
-
 from effects.core.vocabulary import ClaimState, SightingWord
 from reconcile.judge import Meaning
-from reconcile.models import Run, RunItem
+from reconcile.models import RunItem
 from reconcile.situation import Strength
 
 if TYPE_CHECKING:
@@ -86,7 +84,3 @@ def fail(run_id: int, item: RunItem, why: str, now: datetime) -> None:
     """The call's own turn went wrong; the others go on."""
     waiting = RunItem.objects.filter(run_id=run_id, pk=item.pk, result=_Result.WAITING)
     waiting.update(result=_Result.ERROR, followed=why[:FOLLOWED_CHARACTERS_MAX], done_at=now)
-
-
-def count_reads(run_id: int, reads: int) -> None:
-    Run.objects.filter(pk=run_id).update(reads=F("reads") + reads)
