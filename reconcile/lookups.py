@@ -6,11 +6,20 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Final
 
-from reconcile.adapters import graphql, http, sql, stripe
+from reconcile.adapters import (
+    checkout,
+    gocardless,
+    graphql,
+    http,
+    paypal,
+    salesforce,
+    sql,
+    stripe,
+)
 from reconcile.adapters.base import Lookup
 from reconcile.adapters.guard import guarded
 
-_ADAPTERS: Final = (stripe, http, graphql, sql)
+_ADAPTERS: Final = (stripe, gocardless, paypal, checkout, salesforce, http, graphql, sql)
 """Every adapter's file; each exports its look-ups as `LOOKUPS`, in the order in which they are
 offered."""
 

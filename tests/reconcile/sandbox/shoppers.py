@@ -106,7 +106,9 @@ class Shopper:
         headers = _given(PayPal_Request_Id=key, fault=fault)
         return self.send(method, f"/paypal{path}", body, Authorization=bearer, **headers)
 
-    def order(self, key: str, marker: str | None, *, fault: str = "", **changes: Any) -> Any:
+    def order(
+        self, key: str, marker: str | None, *, fault: str = "", **changes: Any
+    ) -> requests.Response:
         unit = {"amount": {"currency_code": "EUR", "value": "42.00"}, "custom_id": marker}
         body = {"intent": "CAPTURE", "purchase_units": [unit], **changes}
         return self.paypal("POST", "/v2/checkout/orders", body, key=key, fault=fault)
