@@ -175,7 +175,8 @@ def _word_of_error(error: Exception) -> tuple[SightingWord, str]:
             return SightingWord.LOOKUP_FAILED, str(error)
         case stripe.StripeError():
             return _word_of_refusal(error)
-    raise error
+        case _:
+            raise error
 
 
 def _word_of_refusal(error: stripe.StripeError) -> tuple[SightingWord, str]:

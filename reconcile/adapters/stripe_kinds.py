@@ -149,14 +149,12 @@ SUBSCRIPTION_WORDS: Final[Mapping[str, SightingWord]] = {
 def status_of(item: Mapping[str, Any]) -> str:
     """The provider's own word, with what it says in other fields; ours where it has none."""
     status = str(item.get("status"))
-    match item.get("object"):
-        case "charge" if status == "succeeded" and item.get("captured") is False:
-            return UNCAPTURED
-        case "transfer":
-            if item.get("reversed") is True:
-                return REVERSED
-            return PARTLY_REVERSED if item.get("amount_reversed") else MADE
-    return status
+    noun = item.get("object")
+    if noun == "transfer":
+        partly = PARTLY_REVERSED if item.get("amount_reversed") else MADE
+        return REVERSED if item.get("reversed") is True else partly
+    held = noun == "charge" and item.get("captured") is False
+    return UNCAPTURED if held and status == "succeeded" else status
 
 
 # What an object says it is about, in the currency's smallest unit; None where it does not say
@@ -178,12 +176,13 @@ def _total(item: Mapping[str, Any]) -> int | None:
 
 
 def _recurring(item: Mapping[str, Any]) -> int | None:
-    rows = (item.get("items") or {}).get("data") or []
-    prices = [(row.get("price") or {}).get("unit_amount") for row in rows]
-    if not rows or None in prices:
-        return None
-    # A metered price has no quantity.
-    return sum(price * (row.get("quantity") or 0) for price, row in zip(prices, rows, strict=True))
+    total, rows = 0, (item.get("items") or {}).get("data") or []
+    for row in rows:
+        price, quantity = (row.get("price") or {}).get("unit_amount"), row.get("quantity")
+        if price is None or quantity is None:
+            return None  # Tiered and metered prices are known when the month is over.
+        total += price * quantity
+    return total if rows else None
 
 
 def _no_amount(_item: Mapping[str, Any]) -> int | None:

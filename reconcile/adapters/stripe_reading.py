@@ -165,7 +165,7 @@ def objects_by_key[Life](
         for event in page.data:
             key = event.request.idempotency_key if event.request else None
             # "charge.*" also tells of disputes and refunds.
-            if key in keys and event.data.object["object"] == kind.object:
+            if key is not None and key in keys and event.data.object["object"] == kind.object:
                 found[str(event.data.object["id"])] = keys[key]
         if not page.has_more or not page.data or time.monotonic() > deadline:
             break

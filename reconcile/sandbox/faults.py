@@ -56,6 +56,7 @@ class Asked:
     idempotency_key: str | None = None
     reference: str | None = None
     marker: str | None = None
+    api_version: str | None = None
     fault_header: str | None = None
     send_number: int = 0
 

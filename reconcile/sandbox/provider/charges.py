@@ -10,7 +10,7 @@ from reconcile.sandbox.provider import errors
 from reconcile.sandbox.provider.context import CHARGES_TABLE, Context, Execute, new_id
 from reconcile.sandbox.provider.lists import PAGE_PARAMS, created_filter, equal_filter, page
 from reconcile.sandbox.provider.messages import Answer, Json
-from reconcile.sandbox.provider.params import AMOUNT_MAX, CURRENCIES, Params
+from reconcile.sandbox.provider.params import Params
 
 SOURCES: Final = {
     "tok_visa": None,
@@ -27,12 +27,7 @@ def create(params: Params) -> Execute:
     params.only(
         ("amount", "currency", "customer", "description", "metadata", "source", "transfer_group")
     )
-    amount = params.whole("amount", least=1, most=AMOUNT_MAX)
-    if amount is None:
-        params.required("amount")
-    currency = params.required("currency").lower()
-    if currency not in CURRENCIES:
-        raise errors.invalid(f"Invalid currency: {currency}", param="currency")
+    amount, currency = params.amount(), params.currency()
     source = params.required("source")
     if source not in SOURCES:
         raise errors.no_such("token", source, param="source", status=400)
@@ -43,6 +38,7 @@ def create(params: Params) -> Execute:
         "description": params.text("description"),
         "metadata": params.metadata(),
         "payment_intent": None,
+        "payment_method": None,
         "transfer_group": params.text("transfer_group"),
     }
 

@@ -130,8 +130,11 @@ class Context:
             )
         return errors.no_such(noun, object_id, param=param, hint=hint)
 
-    def changed_the_world(self, kind: str, row: Json, *, amount: int) -> None:
-        """Write one effect to the truth file. ``amount`` is in the currency's smallest unit."""
+    def changed_the_world(
+        self, kind: str, row: Json, *, amount: int, marker: str | None = None
+    ) -> None:
+        """Write one effect to the truth file. ``amount`` is in the currency's smallest unit;
+        ``marker`` is the request's own where it is not the object's."""
         metadata = row["metadata"]
         self.batch.effect(
             STRIPE_TRUTH,
@@ -142,8 +145,8 @@ class Context:
                 "kind": kind,
                 "object_id": row["id"],
                 "amount": amount,
-                "currency": row["currency"],
-                "marker": metadata.get("counterfoil"),
+                "currency": row.get("currency"),
+                "marker": marker or metadata.get("counterfoil"),
                 "metadata": metadata,
                 "idempotency_key": self.idempotency_key,
                 "request_id": self.request_id,

@@ -115,6 +115,29 @@ def charge_declined(decline_code: str, charge_id: str) -> Answer:
     return _error(402, error, NO_EFFECT_IN_RETRYING)
 
 
+def setup_declined(decline_code: str, setup_intent: Json) -> Answer:
+    """402: the SetupIntent exists and comes with the error; stored."""
+    error = {
+        "type": "card_error",
+        "code": "card_declined",
+        "decline_code": decline_code,
+        "message": "Your card was declined.",
+        "setup_intent": setup_intent,
+    }
+    return _error(402, error, NO_EFFECT_IN_RETRYING)
+
+
+def invoice_declined(decline_code: str) -> Answer:
+    """402: the invoice's payment was declined; stored."""
+    error = {
+        "type": "card_error",
+        "code": "card_declined",
+        "decline_code": decline_code,
+        "message": "Your card was declined.",
+    }
+    return _error(402, error, NO_EFFECT_IN_RETRYING)
+
+
 def refused_payout() -> Answer:
     """400 for a payout that the balance does not cover; only executing it finds out, so stored."""
     message = "You have insufficient funds in your Stripe account for this transfer."

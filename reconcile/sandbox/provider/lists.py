@@ -20,30 +20,36 @@ _SECONDS_MAX: Final = 10**12
 type Filter = Callable[[Json], bool]
 
 
-def created_filter(params: Params) -> Filter:
-    """``created=n`` or ``created[gt|gte|lt|lte]=n``, in seconds since 1970."""
-    exact = params.whole("created", least=0, most=_SECONDS_MAX)
-    tests: list[Filter] = []
+def created_filter(params: Params, field: str = "created") -> Filter:
+    """``created=n`` or ``created[gt|gte|lt|lte]=n``, in seconds since 1970; or another field that
+    holds a time. A row whose time is null is in no interval."""
+    exact = params.whole(field, least=0, most=_SECONDS_MAX)
+    tests: list[Callable[[int], bool]] = []
     if exact is not None:
-        tests.append(lambda row: row["created"] == exact)
-    for name in params.entries("created"):
-        bound = params.whole(f"created[{name}]", least=0, most=_SECONDS_MAX)
+        tests.append(lambda at: at == exact)
+    for name in params.entries(field):
+        bound = params.whole(f"{field}[{name}]", least=0, most=_SECONDS_MAX)
         if bound is None or name not in {"gt", "gte", "lt", "lte"}:
-            raise errors.invalid(f"Invalid created filter: {name}", param="created")
+            raise errors.invalid(f"Invalid {field} filter: {name}", param=field)
         tests.append(_bound(name, bound))
-    return lambda row: all(test(row) for test in tests)
+
+    def keep(row: Json) -> bool:
+        at = row[field] if tests else None
+        return not tests or (at is not None and all(test(at) for test in tests))
+
+    return keep
 
 
-def _bound(name: str, bound: int) -> Filter:
+def _bound(name: str, bound: int) -> Callable[[int], bool]:
     match name:
         case "gt":
-            return lambda row: row["created"] > bound
+            return lambda at: at > bound
         case "gte":
-            return lambda row: row["created"] >= bound
+            return lambda at: at >= bound
         case "lt":
-            return lambda row: row["created"] < bound
+            return lambda at: at < bound
         case _:
-            return lambda row: row["created"] <= bound
+            return lambda at: at <= bound
 
 
 def equal_filter(params: Params, names: Iterable[str]) -> Filter:

@@ -86,6 +86,25 @@ class Params:
         """A boolean; False if it was not sent."""
         return self.text(name, choices=("true", "false")) == "true"
 
+    def sent(self, name: str) -> bool:
+        """Whether it was sent at all: an empty one unsets a field."""
+        return any(sent == name for sent, _ in self.pairs)
+
+    def amount(self) -> int:
+        """The amount that must be there, in the currency's smallest unit."""
+        amount = self.whole("amount", least=1, most=AMOUNT_MAX)
+        if amount is None:
+            self.required("amount")
+        assert amount is not None
+        return amount
+
+    def currency(self, default: str | None = None) -> str:
+        """The currency, which must be there where there is no default."""
+        currency = (self.text("currency") or default or self.required("currency")).lower()
+        if currency not in CURRENCIES:
+            raise errors.invalid(f"Invalid currency: {currency}", param="currency")
+        return currency
+
     def texts(self, name: str, *, items_max: int) -> list[str]:
         """A list of strings (``name[0]``, ``name[1]`` or ``name[]``)."""
         items = [value for sent, value in self.pairs if re.fullmatch(rf"{name}\[[0-9]*\]", sent)]
@@ -101,6 +120,14 @@ class Params:
             if match and match[1] == name and match[2]:
                 found[match[2].strip("[]")] = value
         return found
+
+    def metadata_changes(self) -> dict[str, str | None] | None:
+        """What an update does to the metadata: None for a name unsets it; None for all unsets all
+        (https://docs.stripe.com/api/metadata)."""
+        if self.sent("metadata") and self.text("metadata") is None:
+            return None
+        kept = self.metadata()
+        return {name: kept.get(name) for name in self.entries("metadata")}
 
     def metadata(self) -> dict[str, str]:
         """The metadata object, within Stripe's limits."""

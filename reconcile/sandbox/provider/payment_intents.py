@@ -12,7 +12,7 @@ from reconcile.sandbox.provider import charges, errors
 from reconcile.sandbox.provider.context import CHARGES_TABLE, Context, Execute, new_id
 from reconcile.sandbox.provider.lists import PAGE_PARAMS, created_filter, equal_filter, page
 from reconcile.sandbox.provider.messages import Answer, Json
-from reconcile.sandbox.provider.params import AMOUNT_MAX, CURRENCIES, Params
+from reconcile.sandbox.provider.params import AMOUNT_MAX, Params
 
 TABLE: Final = "payment_intents"
 
@@ -24,6 +24,8 @@ PAYMENT_METHODS: Final = {
     "pm_card_visa_chargeDeclined": "generic_decline",
     "pm_card_chargeDeclinedInsufficientFunds": "insufficient_funds",
     "pm_card_visa_chargeDeclinedInsufficientFunds": "insufficient_funds",
+    "pm_card_refundFail": None,
+    "pm_card_pendingRefund": None,
 }
 """Stripe's test payment methods that this provider knows, and why each is declined, if it is."""
 
@@ -55,13 +57,8 @@ CANCEL_REASONS: Final = ("abandoned", "duplicate", "fraudulent", "requested_by_c
 def create(params: Params) -> Execute:
     """``POST /v1/payment_intents``, with ``confirm=true`` in one step."""
     params.only(CREATE_PARAMS)
-    amount = params.whole("amount", least=1, most=AMOUNT_MAX)
-    if amount is None:
-        params.required("amount")
-    currency = params.required("currency").lower()
-    if currency not in CURRENCIES:
-        raise errors.invalid(f"Invalid currency: {currency}", param="currency")
-    method = _payment_method(params)
+    amount, currency = params.amount(), params.currency()
+    method = payment_method(params)
     confirm = params.flag("confirm")
     if confirm and method is None:
         raise errors.invalid(
@@ -93,7 +90,7 @@ def create(params: Params) -> Execute:
 def confirm(params: Params, intent_id: str) -> Execute:
     """``POST /v1/payment_intents/{id}/confirm``."""
     params.only(("off_session", "payment_method", "receipt_email"))
-    method = _payment_method(params)
+    method = payment_method(params)
 
     def execute(ctx: Context) -> Answer:
         intent = _get(ctx, intent_id)
@@ -176,10 +173,13 @@ def list_(params: Params) -> Execute:
     return execute
 
 
-def _payment_method(params: Params) -> str | None:
-    method = params.text("payment_method")
-    if method is not None and method not in PAYMENT_METHODS:
-        raise errors.no_such("PaymentMethod", method, param="payment_method", status=400)
+def payment_method(
+    params: Params, name: str = "payment_method", *, beside: tuple[str, ...] = ()
+) -> str | None:
+    """A payment method that this provider knows, or one of those ``beside``."""
+    method = params.text(name)
+    if method is not None and method not in (*PAYMENT_METHODS, *beside):
+        raise errors.no_such("PaymentMethod", method, param=name, status=400)
     return method
 
 
@@ -291,6 +291,7 @@ def _charge(ctx: Context, intent: Json, *, captured: bool, status: str = "succee
             "customer",
             "description",
             "metadata",
+            "payment_method",
             "transfer_group",
         )
     }

@@ -7,15 +7,13 @@ seconds, by the provider's own clock. The money has left when the payout is made
 
 from typing import Final
 
-from reconcile.sandbox.provider import errors
+from reconcile.sandbox.provider import errors, steps
 from reconcile.sandbox.provider.context import Context, Execute, new_id
 from reconcile.sandbox.provider.lists import PAGE_PARAMS, created_filter, equal_filter, page
 from reconcile.sandbox.provider.messages import Answer, Json
-from reconcile.sandbox.provider.params import AMOUNT_MAX, CURRENCIES, Params
-from reconcile.sandbox.provider.recipes import PAYOUT_STEP_SECONDS
+from reconcile.sandbox.provider.params import Params
 
 TABLE: Final = "payouts"
-STEPS_TABLE: Final = "payout_steps"
 STATUSES: Final = ("canceled", "failed", "in_transit", "paid", "pending")
 FAILS_LATE: Final = "ba_fails_after_paid"
 FAILS: Final = "ba_account_closed"
@@ -27,12 +25,7 @@ COURSE_USUAL: Final = ("in_transit", "paid")
 def create(params: Params) -> Execute:
     """``POST /v1/payouts``."""
     params.only(("amount", "currency", "description", "destination", "metadata", "method"))
-    amount = params.whole("amount", least=1, most=AMOUNT_MAX)
-    if amount is None:
-        params.required("amount")
-    currency = params.required("currency").lower()
-    if currency not in CURRENCIES:
-        raise errors.invalid(f"Invalid currency: {currency}", param="currency")
+    amount, currency = params.amount(), params.currency()
     fields = {
         "amount": amount,
         "currency": currency,
@@ -49,7 +42,7 @@ def create(params: Params) -> Execute:
         ctx.emit("payout.created", payout)
         ctx.changed_the_world("payout", payout, amount=payout["amount"])
         course = COURSES.get(payout["destination"], COURSE_USUAL)
-        _plan_step(ctx, payout["id"], course)
+        steps.plan(ctx, TABLE, payout["id"], course)
         return Answer(status=200, body=payout)
 
     return execute
@@ -73,24 +66,11 @@ def _new(ctx: Context, fields: Json) -> Json:
     }
 
 
-def _plan_step(ctx: Context, payout_id: str, course: tuple[str, ...]) -> None:
-    if course:
-        step = {
-            "scope": ctx.scope,
-            "livemode": ctx.livemode,
-            "course": list(course),
-            "due_at": ctx.now + PAYOUT_STEP_SECONDS,
-        }
-        ctx.batch.put(STEPS_TABLE, payout_id, step)
-    else:
-        ctx.batch.remove(STEPS_TABLE, payout_id)
-
-
 def take_step(ctx: Context, payout_id: str, course: list[str]) -> None:
     """The bank's next word on one payout. No request caused it, and its event says so."""
     payout = ctx.find(TABLE, payout_id)
     if payout is None or payout["status"] == "canceled":
-        _plan_step(ctx, payout_id, ())
+        steps.plan(ctx, TABLE, payout_id, ())
         return
     status, *rest = course
     failure = {}
@@ -101,7 +81,7 @@ def take_step(ctx: Context, payout_id: str, course: list[str]) -> None:
         }
     changed = ctx.put(TABLE, {**payout, "status": status, **failure})
     ctx.emit("payout.updated" if status == "in_transit" else f"payout.{status}", changed)
-    _plan_step(ctx, payout_id, tuple(rest))
+    steps.plan(ctx, TABLE, payout_id, rest)
 
 
 def cancel(params: Params, payout_id: str) -> Execute:
@@ -130,8 +110,9 @@ def retrieve(params: Params, payout_id: str) -> Execute:
 
 
 def list_(params: Params) -> Execute:
-    """``GET /v1/payouts``: by time, status and destination."""
-    params.only((*PAGE_PARAMS, "destination", "status"))
+    """``GET /v1/payouts``: by time, day of arrival, status and destination."""
+    params.only((*PAGE_PARAMS, "arrival_date", "destination", "status"))
+    arrives = created_filter(params, "arrival_date")
     params.text("status", choices=STATUSES)
     created, equal = created_filter(params), equal_filter(params, ("destination", "status"))
 
@@ -141,7 +122,7 @@ def list_(params: Params) -> Execute:
             params,
             table=TABLE,
             url="/v1/payouts",
-            keep=lambda row: created(row) and equal(row),
+            keep=lambda row: created(row) and equal(row) and arrives(row),
         )
 
     return execute

@@ -7,8 +7,9 @@ SEARCH_LAG_SECONDS: Final = 10.0
 """How late search shows a change. Stripe says "under a minute" in normal operation."""
 SEARCH_LAG_SECONDS_MAX: Final = 3_600.0
 """And "up to an hour" in an outage (https://docs.stripe.com/search)."""
-PAYOUT_STEP_SECONDS: Final = 4.0
-"""How long a payout stays in each of its states. A real bank takes days."""
+STEP_SECONDS: Final = 4.0
+PAYOUT_STEP_SECONDS: Final = STEP_SECONDS
+"""How long a payout, or a refund, stays in each of its states. A real bank takes days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from reconcile.sandbox.provider import errors
+from reconcile.sandbox.provider import errors, steps
 from reconcile.sandbox.provider.context import CHARGES_TABLE, Context, Execute, new_id
 from reconcile.sandbox.provider.lists import PAGE_PARAMS, created_filter, equal_filter, page
 from reconcile.sandbox.provider.messages import Answer, Json
@@ -10,6 +10,12 @@ from reconcile.sandbox.provider.params import AMOUNT_MAX, Params
 from reconcile.sandbox.provider.payment_intents import TABLE as INTENTS_TABLE
 
 TABLE: Final = "refunds"
+COURSES: Final = {
+    "pm_card_refundFail": ("succeeded", "failed"),
+    "pm_card_pendingRefund": ("pending", "succeeded"),
+}
+"""What becomes of the refunds of two of Stripe's test cards (https://docs.stripe.com/testing): the
+first status at once, the second after a while. Every other succeeds and stays so."""
 REASONS: Final = ("duplicate", "fraudulent", "requested_by_customer")
 
 
@@ -108,8 +114,30 @@ def _new(
         "payment_intent": charge["payment_intent"],
         "reason": reason,
         "receipt_number": None,
-        "status": "succeeded",
+        "status": _course(charge)[0],
     }
+
+
+def _course(charge: Json) -> tuple[str, ...]:
+    return COURSES.get(charge.get("payment_method") or "", ("succeeded",))
+
+
+def take_step(ctx: Context, refund_id: str, course: list[str]) -> None:
+    """The bank's next word on one refund. No request caused it, and its events say so."""
+    refund = ctx.find(TABLE, refund_id)
+    steps.plan(ctx, TABLE, refund_id, ())
+    if refund is None:
+        return
+    changed = {**refund, "status": course[0]}
+    if course[0] == "failed":
+        changed["failure_reason"] = "lost_or_stolen_card"
+        charge = ctx.find(CHARGES_TABLE, refund["charge"])
+        assert charge is not None
+        left = charge["amount_refunded"] - refund["amount"]
+        ctx.put(CHARGES_TABLE, {**charge, "amount_refunded": left, "refunded": False})
+        ctx.emit("refund.failed", changed)
+    ctx.put(TABLE, changed)
+    ctx.emit("refund.updated", changed)
 
 
 def _enter(ctx: Context, charge: Json, refund: Json) -> None:
@@ -124,3 +152,4 @@ def _enter(ctx: Context, charge: Json, refund: Json) -> None:
     ctx.emit("refund.created", refund)
     ctx.emit("charge.refunded", changed)
     ctx.changed_the_world("refund", refund, amount=refund["amount"])
+    steps.plan(ctx, TABLE, refund["id"], _course(charge)[1:])

@@ -21,8 +21,15 @@ CLAUSES_MAX: Final = 10
 QUERY_CHARACTERS_MAX: Final = 2_000
 SUBSTRING_CHARACTERS_MIN: Final = 3
 
-_NUMBERS: Final = frozenset({"amount", "created"})
+_NUMBERS: Final = {
+    "payment_intents": frozenset({"amount", "created"}),
+    "charges": frozenset({"amount", "created"}),
+    "invoices": frozenset({"created", "total"}),
+    "subscriptions": frozenset({"created"}),
+}
 _TEXTS: Final = {
+    "invoices": frozenset({"currency", "customer", "number", "status", "subscription"}),
+    "subscriptions": frozenset({"status"}),
     "payment_intents": frozenset({"currency", "customer", "status"}),
     "charges": frozenset({"currency", "customer", "status", "disputed", "refunded"}),
 }
@@ -102,12 +109,12 @@ def _clause(found: re.Match[str], table: str) -> Clause:
     field, operator = found["field"], found["op"]
     if field == "metadata" and found["name"]:
         read = _metadata(found["name"])
-    elif found["name"] is None and field in _NUMBERS | _TEXTS[table]:
+    elif found["name"] is None and field in _NUMBERS[table] | _TEXTS[table]:
         read = _field(field)
     else:
         raise errors.invalid(f"Field `{field}` is an unsupported search field.", param="query")
     wanted = found["text"] if found["v"] else found["bare"]
-    test = _number(operator, wanted) if field in _NUMBERS else _text(operator, wanted)
+    test = _number(operator, wanted) if field in _NUMBERS[table] else _text(operator, wanted)
     return (lambda row: not test(read(row))) if found["no"] else (lambda row: test(read(row)))
 
 

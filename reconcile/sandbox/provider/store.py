@@ -18,7 +18,7 @@ from typing import Final, TextIO
 from reconcile.sandbox.provider.messages import Json
 
 JOURNAL_NAME: Final = "journal.jsonl"
-SEARCHABLE: Final = ("/payment_intents", "/charges")
+SEARCHABLE: Final = ("/payment_intents", "/charges", "/invoices", "/subscriptions")
 """Tables whose changes are also kept with their time, for search, which shows them late."""
 
 

@@ -11,15 +11,30 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconcile.sandbox.faults import Asked, ChosenFault, Fault
-from reconcile.sandbox.provider import accounts, errors, payouts, routes
+from reconcile.sandbox.provider import (
+    accounts,
+    errors,
+    payouts,
+    refunds,
+    routes,
+    steps,
+    subscriptions,
+)
 from reconcile.sandbox.provider.context import Context, Execute, new_id
 from reconcile.sandbox.provider.keys import KEY_LENGTH_MAX, Use
 from reconcile.sandbox.provider.messages import Answer, Refused, Request
 from reconcile.sandbox.provider.params import Params
 from reconcile.sandbox.provider.scope import Caller, authenticate
 from reconcile.sandbox.provider.store import Batch
+from reconcile.sandbox.provider.updates import UPDATE_MARKER
 from reconcile.sandbox.provider.world import World
 
+_STEPS: Final = {
+    payouts.TABLE: payouts.take_step,
+    refunds.TABLE: refunds.take_step,
+    subscriptions.TABLE: subscriptions.take_step,
+}
+"""By table, what an object of it does by itself."""
 API_VERSION: Final = "2026-10-28.endive"
 """The version that the sandbox speaks; a request's Stripe-Version is echoed in its events."""
 
@@ -46,11 +61,13 @@ class _Execution:
 def describe(request: Request) -> Asked:
     """What the fault plan may know about this request."""
     found = routes.find(request.method, request.path)
+    sent = Params.decode(request.form())
     return Asked(
         operation=found[0].operation if found else "unknown",
         is_write=request.method == "POST",
         idempotency_key=request.headers.get("idempotency-key"),
-        marker=Params.decode(request.form()).text("metadata[counterfoil]"),
+        marker=sent.text("metadata[counterfoil]") or sent.text(f"metadata[{UPDATE_MARKER}]"),
+        api_version=request.headers.get("stripe-version"),
     )
 
 
@@ -185,11 +202,11 @@ def _context(world: World, execution: _Execution, batch: Batch, *, declined: boo
 
 
 def take_steps(world: World) -> None:
-    """What happens to objects by themselves, where it is due: the bank's word on payouts."""
+    """What happens to objects by themselves, where it is due: the bank's word, for example."""
     with world.store.lock:
         now = world.clock.now()
-        steps = list(world.store.table(payouts.STEPS_TABLE).items())
-        for payout_id, step in steps:
+        due = list(world.store.table(steps.STEPS_TABLE).items())
+        for object_id, step in due:
             if step["due_at"] <= now:
                 with world.store.batch() as batch:
                     ctx = Context(
@@ -203,4 +220,4 @@ def take_steps(world: World) -> None:
                         idempotency_key=None,
                         cause="by_itself",
                     )
-                    payouts.take_step(ctx, payout_id, step["course"])
+                    _STEPS[step["table"]](ctx, object_id, step["course"])

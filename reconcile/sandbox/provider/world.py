@@ -83,6 +83,7 @@ class World:
                     "idempotency_key": asked.idempotency_key,
                     "reference": asked.reference,
                     "marker": asked.marker,
+                    "api_version": asked.api_version,
                     "fault": fault,
                     "status": status,
                     "outcome": outcome,
