@@ -185,6 +185,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     # A tick that waited behind others is not worth running: the next one does its work.
     "reconcile": {"task": "reconcile.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
     "webhooks": {"task": "reconcile.tasks.webhooks", "schedule": 1.0, "options": {"expires": 5}},
+    "bulks": {"task": "reconcile.bulk.tasks.sweep", "schedule": 15.0, "options": {"expires": 15}},
     "outbox": {"task": "reconcile.outbox.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
     "windows": {
         "task": "reconcile.outbox.tasks.windows",

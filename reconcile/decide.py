@@ -36,6 +36,7 @@ from reconcile.forms import (
     read_token,
     token_for,
 )
+from reconcile.notes.mentions import keep_note
 from reconcile.queries import Call
 from reconcile.situation import Situation, instant_words
 from reconcile.team import team_of
@@ -330,7 +331,9 @@ def _note_number(workspace_id: int, form: Form, call: Call) -> int:
     for event in call.events:
         if event.seq > form.screen.version and is_own_note(event, form.note, form.screen.user_id):
             return event.seq
-    return append.note(workspace_id, form.screen.claim_id, form.screen.user_id, form.note)
+    return keep_note(
+        workspace_id, form.screen.claim_id, user_id=form.screen.user_id, text=form.note
+    )
 
 
 _RECORD_SAYS: Final = {

@@ -12,64 +12,20 @@ from typing import assert_never
 from effects.core.vocabulary import ClaimState, Outcome, Reason, SightingWord
 from effects.times import duration_words
 from reconcile.actions import instant_words
+from reconcile.customer.kinds import Tell
 from reconcile.situation import Evidence, Situation, Strength
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictBox:
     """`says` is one or two plain sentences; `rests_on` names the evidence behind them; `strength`
-    is None where no provider was asked; `tell` is what the customer may be told."""
+    is None where no provider was asked; `kind` says which text a customer may be told."""
 
     says: str
     rests_on: str
     strength: Strength | None
-    tell: str
+    kind: Tell
     cites: tuple[int, ...] = ()
-
-
-TELL_UNKNOWN = (
-    "We do not know yet whether this went through. We are finding out; please do not try again "
-    "in the meantime."
-)
-TELL_IN_FLIGHT = (
-    "This is being carried out at this moment. Please wait; you do not need to try again."
-)
-TELL_COMPLETED = "This went through once. You do not need to do anything."
-TELL_WATCHED = (
-    "This seems to have gone through, but nobody has checked it with the provider. Please do not "
-    "try again yourself."
-)
-TELL_UNDONE = (
-    "This went through at first and failed afterwards. We are looking into it and will come back "
-    "to you; please do not try again in the meantime."
-)
-TELL_NOT_EXECUTED = (
-    "This did not go through, and nothing was done. If you still want it, tell us instead of "
-    "trying again yourself, so that it cannot happen twice."
-)
-TELL_NOT_EXECUTED_FOR_NOW = (
-    "So far nothing was done. We are still making sure; please do not try again yourself."
-)
-TELL_RELEASED = (
-    "We do not know whether the first try went through. It may now be tried once more in a way "
-    "that cannot happen twice; you do not need to do anything."
-)
-TELL_RELEASED_NEW_KEY = (
-    "We do not know whether the first try went through, and it may be tried once more. If you see "
-    "it twice, tell us at once."
-)
-TELL_DUPLICATE = (
-    "This seems to have happened twice. We are looking into it and will come back to you; please "
-    "do not do anything yourself."
-)
-TELL_CONTRADICTION = (
-    "Our records and the provider's do not agree about this. We are finding out what is true and "
-    "will come back to you; please do not try again in the meantime."
-)
-TELL_CLOSED = (
-    "We could not find out whether this went through. It will not be tried again by us; please "
-    "check your own records before you do it once more."
-)
 
 
 def verdict(situation: Situation) -> VerdictBox:  # noqa: PLR0911 - one line a state
@@ -104,7 +60,7 @@ def _in_flight(situation: Situation) -> VerdictBox:
         f"ends at {instant_words(situation.lease_until, situation.now)}.",
         rests_on="the ledger: attempt granted, no report",
         strength=None,
-        tell=TELL_IN_FLIGHT,
+        kind=Tell.IN_FLIGHT,
     )
 
 
@@ -114,7 +70,7 @@ def _unknown(situation: Situation) -> VerdictBox:
         says=f"{_how_it_ended(situation)} {what}",
         rests_on=_rests(items),
         strength=items[0].strength if items else None,
-        tell=TELL_UNKNOWN,
+        kind=Tell.UNKNOWN,
         cites=_cites(items),
     )
 
@@ -123,15 +79,15 @@ def _completed(situation: Situation) -> VerdictBox:
     named = f" as {situation.object}" if situation.object else ""
     found = situation.found
     told = [a for a in situation.attempts if a.outcome is Outcome.COMPLETED]
-    tell = TELL_COMPLETED
-    if undone := _undone(situation):
+    kind = Tell.COMPLETED
+    if otherwise := _shown_otherwise(situation):
         return VerdictBox(
-            says=f"It happened{named}, and {situation.provider} says since that it did not last. "
-            f"{undone.why}",
-            rests_on=_rests((undone,)),
-            strength=undone.strength,
-            tell=TELL_UNDONE,
-            cites=_cites((undone,)),
+            says=f"It happened{named}, and {situation.provider} shows it otherwise since. "
+            f"{otherwise.why}",
+            rests_on=_rests((otherwise,)),
+            strength=otherwise.strength,
+            kind=Tell.CONTRADICTION,
+            cites=_cites((otherwise,)),
         )
     if found:
         says = f"It happened{named}: {situation.provider} shows it."
@@ -141,7 +97,7 @@ def _completed(situation: Situation) -> VerdictBox:
             "It seems to have happened: the tool's code returned, as a span of it says. "
             f"{situation.provider} was not asked."
         )
-        rests, strength, tell = "a span of the tool", Strength.WEAK, TELL_WATCHED
+        rests, strength, kind = "a span of the tool", Strength.WEAK, Tell.WATCHED
     elif told:
         says = f"It happened{named}: the worker reported the result."
         rests, strength = "the worker's own report", Strength.STRONG
@@ -154,13 +110,13 @@ def _completed(situation: Situation) -> VerdictBox:
         says=says,
         rests_on=rests,
         strength=strength,
-        tell=tell,
+        kind=kind,
         cites=_cites(found),
     )
 
 
-def _undone(situation: Situation) -> Evidence | None:
-    """Late truth about an effect that is known: a payout that was paid can fail days later."""
+def _shown_otherwise(situation: Situation) -> Evidence | None:
+    """The newest answer about the effect that is known, where it says something else of it."""
     for item in situation.standing:
         if item.word is SightingWord.FOUND_DIFFERENT and situation.object in item.objects:
             return item
@@ -184,14 +140,14 @@ def _not_executed(situation: Situation) -> VerdictBox:
     else:
         says = "It did not happen: every attempt is proven not sent, refused or absent."
         rests, strength = "the attempts and the decisions below", None
-    tell = TELL_NOT_EXECUTED
+    kind = Tell.NOT_EXECUTED
     if absences and all(absence.conditional for absence in absences):
         says += " This holds only while the key is honoured: a worker may still send."
-        tell = TELL_NOT_EXECUTED_FOR_NOW
+        kind = Tell.NOT_EXECUTED_FOR_NOW
     if situation.fence >= situation.budget:
         says += " All attempts are used up; only a release lets the agent try again."
     return VerdictBox(
-        says=says, rests_on=rests, strength=strength, tell=tell, cites=_cites(absences)
+        says=says, rests_on=rests, strength=strength, kind=kind, cites=_cites(absences)
     )
 
 
@@ -202,7 +158,7 @@ def _released(situation: Situation) -> VerdictBox:
         "of the earlier attempt is still unknown.",
         rests_on="the decision below",
         strength=None,
-        tell=TELL_RELEASED_NEW_KEY if situation.fresh_key else TELL_RELEASED,
+        kind=Tell.RELEASED_NEW_KEY if situation.fresh_key else Tell.RELEASED,
     )
 
 
@@ -218,8 +174,18 @@ def _conflicted(situation: Situation) -> VerdictBox:
             "twice; a person has to say which one stands.",
             rests_on=_rests(found) if found else "the workers' own reports",
             strength=found[0].strength if found else Strength.STRONG,
-            tell=TELL_DUPLICATE,
+            kind=Tell.DUPLICATE,
             cites=_cites(found),
+        )
+    if ended := _shown_otherwise(situation):
+        # Late truth: a payout that was paid can fail days later.
+        return VerdictBox(
+            says=f"It happened as {situation.object}, and {situation.provider} says since that it "
+            f"did not last. {ended.why}",
+            rests_on=_rests((ended,)),
+            strength=ended.strength,
+            kind=Tell.UNDONE,
+            cites=_cites((ended,)),
         )
     items = situation.standing
     return VerdictBox(
@@ -227,7 +193,7 @@ def _conflicted(situation: Situation) -> VerdictBox:
         "until a person has settled it.",
         rests_on=_rests(items),
         strength=items[0].strength if items else None,
-        tell=TELL_CONTRADICTION,
+        kind=Tell.CONTRADICTION,
         cites=_cites(items),
     )
 
@@ -239,7 +205,7 @@ def _closed(situation: Situation) -> VerdictBox:
         "counts as exposure.",
         rests_on=_rests(items) if items else "the decision below",
         strength=items[0].strength if items else None,
-        tell=TELL_CLOSED,
+        kind=Tell.CLOSED,
         cites=_cites(items),
     )
 

@@ -23,7 +23,11 @@ from ledger import append
 from ledger import queries as record
 from reconcile import listing, queries, tasks
 from reconcile.actions import ActionName, find
+from reconcile.audit import chain, submissions
+from reconcile.customer import texts
 from reconcile.history import Line, Names, drawing, line_of
+from reconcile.notes.markdown import rendered
+from reconcile.notes.mentions import keep_note, people_here
 from reconcile.pages.review import (
     actions_part,
     chosen_evidence,
@@ -34,7 +38,7 @@ from reconcile.pages.review import (
     review_part,
     safe_actions_for,
 )
-from reconcile.pages.taken import take_part
+from reconcile.pages.taken import assign_part, take_part
 from reconcile.queries import Call
 from reconcile.reading import RAW_CHARACTERS_SHOWN_MAX, argument_rows
 from reconcile.verdict import verdict
@@ -95,6 +99,8 @@ def call_page(
         "claim": seen.claim,
         "situation": seen.situation,
         "box": box,
+        "tell": texts.words_for(seen, box.kind),
+        "may_edit_texts": can(request.role, Ability.EDIT_CUSTOMER_TEXTS),
         "chosen_evidence": chosen_evidence(request, box.cites),
         **actions_part(request, seen),
         "here": request.path,
@@ -110,6 +116,7 @@ def call_page(
         **held_part(seen),
         **requests_part(request, seen, answered),
         **take_part(request, seen),
+        **assign_part(request, seen.claim.pk),
         "review": review_part(request, seen, typed),
     }
     return render(request, "reconcile/call.html", context, status=status)
@@ -194,6 +201,7 @@ def _texts(value: Any) -> dict[str, str]:
 def _history(request: DeskRequest, seen: Call, names: Names) -> dict[str, Any]:
     every = request.GET.get("history") == "all"
     events = seen.events if every else seen.events[-LINES_SHOWN:]
+    people = people_here(seen.claim.workspace_id) if seen.notes else {}
     lines: list[Line] = [line_of(event, names) for event in events]
     return {
         "lines": lines,
@@ -203,11 +211,13 @@ def _history(request: DeskRequest, seen: Call, names: Names) -> dict[str, Any]:
             {
                 "number": event.seq,
                 "at": event.at,
-                "text": str((event.data or {}).get("text", "")),
+                "html": rendered(str((event.data or {}).get("text", "")), people),
                 "by": names.people.get((event.data or {}).get("user_id") or 0, "somebody"),
             }
             for event in seen.notes
         ],
+        "chain_check": chain.last_check(seen.claim.workspace_id),
+        "refused_forms": submissions.refused(seen),
         "decision_rows": [
             {"decision": made, "fate": seen.fates.get(made.pk, "")}
             for made in reversed(seen.decisions)
@@ -309,7 +319,7 @@ def note(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     elif len(text) > append.NOTE_CHARACTERS_MAX:
         messages.error(request, f"A note has at most {append.NOTE_CHARACTERS_MAX} characters.")
     elif not again:  # The same note sent twice in a row is one note.
-        append.note(request.workspace.pk, claim_id, request.user.pk, text)
+        keep_note(request.workspace.pk, claim_id, user_id=request.user.pk, text=text)
     return HttpResponseRedirect(reverse("call", args=[claim_id]) + "#notes")
 
 

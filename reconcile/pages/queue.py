@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -15,9 +16,17 @@ from effects.core.vocabulary import ClaimState
 from effects.models import Tool
 from effects.templatetags.desk import STATE_PARTS
 from reconcile import listing, takes
+from reconcile.assign import assignments
+from reconcile.bulk.acts import BulkAction
+from reconcile.bulk.selection import ITEMS_MAX, word_for
 from reconcile.listing import QueuePage
 from reconcile.queue import NEWEST_MAX, Filters, Sort, View, read_filters
 
+BULK_ICONS: Final = {
+    BulkAction.ASK: "ask",
+    BulkAction.SNOOZE: "snooze",
+    BulkAction.ASSIGN: "people",
+}
 TOOLS_OFFERED_MAX: Final = 200
 TABS: Final = (
     View.OPEN,
@@ -58,12 +67,13 @@ def queue(request: DeskRequest) -> HttpResponse:
     """The list that the address asks for. `?after=` continues a list at its frozen instant."""
     filters = replace(read_filters(request.GET), user_id=request.user.pk)
     page = listing.queue_page(request.workspace.pk, filters)
+    ids = [row.claim_id for row in page.rows]
     context = {
         "now": page.at,
         "page": page,
-        "takes": takes.current_of(
-            request.workspace.pk, [row.claim_id for row in page.rows], page.at
-        ),
+        "takes": takes.current_of(request.workspace.pk, ids, page.at),
+        "assigned": assignments.current_of(request.workspace.pk, ids),
+        **_bulk_bar(request, page),
         "filters": filters,
         "tabs": _tabs(page),
         "sorts": {
@@ -82,6 +92,26 @@ def queue(request: DeskRequest) -> HttpResponse:
         "elsewhere": _elsewhere(request.workspace.pk, page),
     }
     return render(request, "reconcile/queue.html", context)
+
+
+def _bulk_bar(request: DeskRequest, page: QueuePage) -> dict[str, Any]:
+    """What can be done with the rows that are selected, and the word of each row."""
+    more = page.next_place is not None or page.filters.after is not None
+    return {
+        "bulk_acts": [
+            {
+                "act": act,
+                "icon": BULK_ICONS.get(act, ""),
+                "why_not": "" if act.allowed(request.role) else act.needs(),
+            }
+            for act in BulkAction
+        ],
+        "bulk_words": {row.claim_id: word_for(row, request.user.pk) for row in page.rows},
+        "bulk_token": secrets.token_hex(16),
+        "bulk_max": ITEMS_MAX,
+        "whole_view": page.matching if more and (page.matching or 0) <= ITEMS_MAX else None,
+        "whole_view_is_too_large": more and (page.matching or 0) > ITEMS_MAX,
+    }
 
 
 def _tabs(page: QueuePage) -> list[Tab]:

@@ -1,11 +1,13 @@
-"""The part of the call page that says who has the call."""
+"""The part of the call page that says who has the call, and whose it is."""
 
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from effects.access import Ability, DeskRequest, can, needs_and_whom
 from reconcile import takes
+from reconcile.assign import assignments
 from reconcile.queries import Call
 
 
@@ -18,4 +20,17 @@ def take_part(request: DeskRequest, seen: Call) -> dict[str, Any]:
         "take_is_mine": current is not None and current.taken_by_id == request.user.pk,
         "may_take": may,
         "needs_take": "" if may else needs_and_whom(request.workspace.pk, Ability.TAKE),
+    }
+
+
+def assign_part(request: DeskRequest, claim_id: UUID) -> dict[str, Any]:
+    """Whose call it is, whose it was, and to whom this person may give it."""
+    may = can(request.role, Ability.ASSIGN)
+    workspace_id = request.workspace.pk
+    return {
+        "assignment": assignments.current(workspace_id, claim_id),
+        "assigned_before": assignments.earlier(workspace_id, claim_id),
+        "assignable": assignments.people(workspace_id) if may else [],
+        "may_assign": may,
+        "needs_assign": "" if may else needs_and_whom(workspace_id, Ability.ASSIGN),
     }

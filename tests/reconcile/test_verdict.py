@@ -3,7 +3,7 @@
 import pytest
 
 from effects.core.vocabulary import ClaimState, Outcome, Reason, SightingWord
-from reconcile import verdict as words
+from reconcile.customer.kinds import Tell
 from reconcile.situation import AttemptSeen, Strength
 from reconcile.verdict import verdict
 from tests.support.situations import (
@@ -26,42 +26,42 @@ def attempt(outcome, fence=1, **more):
 
 
 @pytest.mark.parametrize(
-    ("situation", "says", "tell"),
+    ("situation", "says", "kind"),
     [
         pytest.param(
             in_flight(),
             "A worker has held this call for 10 s",
-            words.TELL_IN_FLIGHT,
+            Tell.IN_FLIGHT,
             id="in flight",
         ),
         pytest.param(
             a_situation(),
             "its answer was lost. Nobody has asked the provider yet.",
-            words.TELL_UNKNOWN,
+            Tell.UNKNOWN,
             id="unknown, nobody asked",
         ),
         pytest.param(
             a_situation(can_look_up=False),
             "This tool has no look-up, so only a person can find out.",
-            words.TELL_UNKNOWN,
+            Tell.UNKNOWN,
             id="unknown, nobody to ask",
         ),
         pytest.param(
             a_situation(evidence=(WEAK_ABSENCE,)),
             "no record of it, asked through List PaymentIntents, which does not prove",
-            words.TELL_UNKNOWN,
+            Tell.UNKNOWN,
             id="unknown, weak absence",
         ),
         pytest.param(
             a_situation(evidence=(STRONG_ABSENCE,)),
             "Stripe has no record of it, asked through List PaymentIntents. A person still",
-            words.TELL_UNKNOWN,
+            Tell.UNKNOWN,
             id="unknown, strong absence, a worker may still send",
         ),
         pytest.param(
             a_situation(evidence=(evidence(SightingWord.PENDING), WEAK_ABSENCE)),
             "The answers of Stripe do not agree.",
-            words.TELL_UNKNOWN,
+            Tell.UNKNOWN,
             id="unknown, answers disagree",
         ),
         pytest.param(
@@ -69,37 +69,37 @@ def attempt(outcome, fence=1, **more):
                 evidence=(evidence(SightingWord.LOOKUP_FAILED, 4), evidence(SightingWord.PENDING))
             ),
             "Stripe: it is still working on it.",
-            words.TELL_UNKNOWN,
+            Tell.UNKNOWN,
             id="unknown, a failed look-up hides no older answer",
         ),
         pytest.param(
             a_situation(attempts=(attempt(None),)),
             "The worker never said how it ended, and its lease is over.",
-            words.TELL_UNKNOWN,
+            Tell.UNKNOWN,
             id="unknown, lease over",
         ),
         pytest.param(
             a_situation(attempts=(attempt(Outcome.UNKNOWN, http_status=500),)),
             "answered with HTTP 500, which proves nothing",
-            words.TELL_UNKNOWN,
+            Tell.UNKNOWN,
             id="unknown, a 500 proves nothing",
         ),
         pytest.param(
             a_situation(state=S.COMPLETED, object="pi_1", evidence=(FOUND,)),
             "It happened as pi_1: Stripe shows it.",
-            words.TELL_COMPLETED,
+            Tell.COMPLETED,
             id="happened, found",
         ),
         pytest.param(
             a_situation(state=S.COMPLETED, attempts=(attempt(Outcome.COMPLETED),)),
             "the worker reported the result",
-            words.TELL_COMPLETED,
+            Tell.COMPLETED,
             id="happened, reported",
         ),
         pytest.param(
             a_situation(state=S.COMPLETED, attempts=(attempt(Outcome.COMPLETED, watched=True),)),
             "the tool's code returned, as a span of it says. Stripe was not asked.",
-            words.TELL_WATCHED,
+            Tell.WATCHED,
             id="happened, as far as a span can say",
         ),
         pytest.param(
@@ -111,25 +111,25 @@ def attempt(outcome, fence=1, **more):
                 ),
             ),
             "the worker reported the result",
-            words.TELL_COMPLETED,
+            Tell.COMPLETED,
             id="happened, told by its worker as well",
         ),
         pytest.param(
             a_situation(state=S.COMPLETED, reason=Reason.TOLD_OTHERWISE, evidence=(FOUND,)),
             "had been told otherwise",
-            words.TELL_COMPLETED,
+            Tell.COMPLETED,
             id="happened, told otherwise",
         ),
         pytest.param(
             a_situation(state=S.NOT_EXECUTED, attempts=(attempt(Outcome.NOT_SENT),)),
             "never left the worker",
-            words.TELL_NOT_EXECUTED,
+            Tell.NOT_EXECUTED,
             id="not sent",
         ),
         pytest.param(
             a_situation(state=S.NOT_EXECUTED, attempts=(attempt(Outcome.REFUSED),)),
             "Stripe refused the request",
-            words.TELL_NOT_EXECUTED,
+            Tell.NOT_EXECUTED,
             id="refused",
         ),
         pytest.param(
@@ -142,7 +142,7 @@ def attempt(outcome, fence=1, **more):
                 ),
             ),
             "only while the key is honoured",
-            words.TELL_NOT_EXECUTED_FOR_NOW,
+            Tell.NOT_EXECUTED_FOR_NOW,
             id="absent for as long as the key is honoured",
         ),
         pytest.param(
@@ -150,22 +150,22 @@ def attempt(outcome, fence=1, **more):
                 state=S.NOT_EXECUTED, evidence=(evidence(SightingWord.ABSENT, counts=True),)
             ),
             "no record of it, asked through List PaymentIntents.",
-            words.TELL_NOT_EXECUTED,
+            Tell.NOT_EXECUTED,
             id="absent",
         ),
         pytest.param(
             a_situation(state=S.NOT_EXECUTED, fence=3, evidence=(STRONG_ABSENCE,)),
             "every attempt is proven not sent, refused or absent. All attempts are used up",
-            words.TELL_NOT_EXECUTED,
+            Tell.NOT_EXECUTED,
             id="an absence older than the newest attempt is not cited",
         ),
         pytest.param(
-            a_situation(state=S.RELEASED), "with the same key", words.TELL_RELEASED, id="released"
+            a_situation(state=S.RELEASED), "with the same key", Tell.RELEASED, id="released"
         ),
         pytest.param(
             a_situation(state=S.RELEASED, fresh_key=True),
             "with a new key",
-            words.TELL_RELEASED_NEW_KEY,
+            Tell.RELEASED_NEW_KEY,
             id="released with a new key",
         ),
         pytest.param(
@@ -174,27 +174,27 @@ def attempt(outcome, fence=1, **more):
                 evidence=(evidence(SightingWord.FOUND_MANY, objects=("pi_1", "pi_2")),),
             ),
             "More than one effect is recorded for one intent: pi_1, pi_2.",
-            words.TELL_DUPLICATE,
+            Tell.DUPLICATE,
             id="two effects",
         ),
         pytest.param(
             a_situation(state=S.CONFLICTED, evidence=(STRONG_ABSENCE,)),
             "contradict each other",
-            words.TELL_CONTRADICTION,
+            Tell.CONTRADICTION,
             id="contradiction",
         ),
         pytest.param(
             a_situation(state=S.CLOSED),
             "A person stopped this call",
-            words.TELL_CLOSED,
+            Tell.CLOSED,
             id="closed",
         ),
     ],
 )
-def test_one_plain_sentence_and_one_for_the_customer(situation, says, tell):
+def test_one_plain_sentence_and_one_for_the_customer(situation, says, kind):
     box = verdict(situation)
     assert says in box.says
-    assert box.tell == tell
+    assert box.kind is kind
 
 
 @pytest.mark.parametrize("state", S)
@@ -213,7 +213,7 @@ def test_every_state_answer_and_outcome_has_its_words(state, word, outcome):
 @pytest.mark.parametrize("strength", Strength)
 def test_an_unknown_outcome_is_never_told_as_anything_else(word, strength):
     box = verdict(a_situation(evidence=(evidence(word, strength=strength),)))
-    assert box.tell == words.TELL_UNKNOWN
+    assert box.kind is Tell.UNKNOWN
     assert "It happened" not in box.says
     assert "did not happen" not in box.says
 

@@ -18,10 +18,11 @@ from effects.core.vocabulary import ClaimState, EventKind, Outcome, SightingWord
 from effects.models import Tool, Workspace
 from ledger import append, queries
 from reconcile import webhook_apply
+from reconcile.customer.kinds import Tell
 from reconcile.models import WebhookDelivery
 from reconcile.queries import call
 from reconcile.sandbox.provider.payouts import FAILS_LATE
-from reconcile.verdict import TELL_UNDONE, verdict
+from reconcile.verdict import verdict
 from tests.reconcile.courier import Courier, hire
 from tests.reconcile.finding_out import (
     CHARGE,
@@ -297,7 +298,8 @@ def test_a_payout_that_fails_after_it_was_paid_is_late_truth_that_the_page_says_
             shop.customer.advance(seconds=1)
         courier.bring(courier.event(f"payout.{status}") | {"created": int(until)})
 
-    assert shop.state(id_of(answer)) is ClaimState.COMPLETED, "the effect was there"
+    claim = queries.claim(shop.workspace.pk, id_of(answer))
+    assert (claim.state, claim.reason) == (ClaimState.CONFLICTED, "told_otherwise")
     sightings = shop.sightings(id_of(answer))
     assert [e.word for e in sightings] == [
         SightingWord.FOUND,
@@ -305,10 +307,11 @@ def test_a_payout_that_fails_after_it_was_paid_is_late_truth_that_the_page_says_
         SightingWord.FOUND_DIFFERENT,
         SightingWord.FOUND_DIFFERENT,
     ], "each as an event, and as it was read afresh"
-    assert sightings[0].counts is False, "paid is not the end"
+    assert [e.counts for e in sightings] == [False, True, False, True], "a fresh read moves it"
+    assert sightings[-1].data["rule"] == "no_longer_so"
     box = verdict(call(shop.workspace.pk, id_of(answer)).situation)
     assert "it did not last" in box.says
-    assert box.tell == TELL_UNDONE
+    assert box.kind is Tell.UNDONE
     assert box.cites == (sightings[-1].seq,)
 
 
