@@ -111,10 +111,14 @@ class Connection(models.Model):
 class Tool(models.Model):
     """What one tool may do, what its provider promises, and how it is asked afterwards.
 
+    `contract` names one of `effects.contracts.CONTRACTS`. The figures here are those in force:
+    where the admin gave none, the contract's own were written into the row when it was saved.
     `window_seconds` is how long the provider honours a key, counted from its first receipt; null
     says "not published" for a keyed write, and "no key" for an unkeyed one.
-    `server_working_seconds_max` is the longest that the provider may still work on a request whose
-    answer was lost; null means that nobody published it, and 900 s is assumed and shown as ours.
+    `key_name` is the header or member in which the agents' code sends the key, empty where it is
+    the contract's. `server_working_seconds_max` is the longest that the provider may still work on
+    a request whose answer was lost; null means that nobody published it, and 900 s is assumed and
+    shown as ours.
     """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="tools")
@@ -127,7 +131,8 @@ class Tool(models.Model):
     owner = models.CharField(max_length=200, blank=True, default="")
 
     # The contract.
-    contract = models.CharField(max_length=30, default="generic")  # stripe.v1 | generic
+    contract = models.CharField(max_length=30, default="generic")
+    key_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     window_seconds = models.PositiveIntegerField(null=True, blank=True)
     margin_seconds = models.PositiveIntegerField(default=140)
     lease_seconds = models.PositiveIntegerField(default=90)

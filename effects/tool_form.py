@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, override
 from django import forms
 from django.core.exceptions import ValidationError
 
+from effects.contracts import Promise, contract_of, faults, filled
 from effects.core.canonical import ArgumentRules, Refused, parse_json
 from effects.core.vocabulary import EffectClass
 from effects.models import Connection, Tool, Workspace
 from effects.registry import FIXED_CURRENCY, field_fault, template_fault
 from effects.times import DAY_SECONDS, read_duration, write_duration
-from effects.tools import CLASS_WORDS, CONTRACTS
+from effects.tools import CLASS_WORDS, CONTRACT_WORDS
 
 SECONDS_MAX: Final = 10 * 365 * DAY_SECONDS
 RULES_NAMED_MAX: Final = 100
@@ -127,12 +128,12 @@ class ToolForm(_FormOfTool):
 
     name = forms.CharField(max_length=255, label="Name", help_text="As the agents' code calls it.")
     effect_class = forms.ChoiceField(label="Class", choices=list(CLASS_WORDS.items()))
-    contract = forms.ChoiceField(label="Contract", choices=list(CONTRACTS.items()))
+    contract = forms.ChoiceField(label="Contract", choices=list(CONTRACT_WORDS.items()))
     window_seconds = DurationField(
         label="Safe-retry window",
         required=False,
-        help_text="How long the provider honours a key after its first receipt. "
-        "Empty: not published.",
+        help_text="How long the provider honours a key after its first receipt. Empty: as the "
+        "contract says. Longer than that is refused, unless it is a minimum or not published.",
     )
     margin_seconds = DurationField(
         label="Margin",
@@ -154,7 +155,8 @@ class ToolForm(_FormOfTool):
     server_working_seconds_max = DurationField(
         label="Provider may still work for",
         required=False,
-        help_text="After the answer was lost. Empty: not published; 15 m is assumed, our figure.",
+        help_text="After the answer was lost. Empty: as the contract says; where it says nothing, "
+        "15 m is assumed, our figure.",
     )
     horizon_days = forms.IntegerField(
         label="Ask for so many days", min_value=1, max_value=365, help_text="Then only on demand."
@@ -194,7 +196,7 @@ class ToolForm(_FormOfTool):
     class Meta:
         model = Tool
         fields = [
-            *("name", "effect_class", "note", "owner", "contract", "window_seconds"),
+            *("name", "effect_class", "note", "owner", "contract", "key_name", "window_seconds"),
             *("margin_seconds", "lease_seconds", "attempt_seconds_max", "attempts_max"),
             *("release_lapse_minutes", "server_working_seconds_max", "horizon_days"),
             *("hold_in_turn", "agent_may_repeat", "sends_offline", "connection", "lookup_kind"),
@@ -202,12 +204,15 @@ class ToolForm(_FormOfTool):
             *("currency_field", "customer_field"),
         ]
         labels = {
+            "key_name": "Key is sent as",
             "hold_in_turn": "Hold a second equal call of the same turn",
             "agent_may_repeat": "The agent may say that a repeat is meant",
             "sends_offline": "May be sent while the ledger cannot be asked",
             "amount_is_minor": "The amount is in minor units (14900 is 149.00)",
         }
         help_texts = {
+            "key_name": "The header or member in which your code puts the key. Empty: the "
+            "contract's.",
             "amount_field": "A path, like amount or price.value.",
             "currency_field": "A path, or a fixed currency after a sign: =EUR.",
             "customer_field": "A path, like customer or buyer.id.",
@@ -286,15 +291,33 @@ class ToolForm(_FormOfTool):
     @override
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
+        self._clean_contract(values)
         self._clean_times(values)
         self._clean_lookup(values)
         self._clean_rules(values)
         return values
 
+    def _clean_contract(self, values: dict[str, Any]) -> None:
+        """The contract's figures where nothing was entered, and no promise beyond them."""
+        terms = contract_of(values.get("contract", ""))
+        told = {"effect_class", "window_seconds", "server_working_seconds_max"}
+        if terms is None or not told <= values.keys():
+            return
+        promise = Promise(
+            effect_class=EffectClass(values["effect_class"]),
+            window_seconds=values["window_seconds"],
+            server_working_seconds_max=values["server_working_seconds_max"],
+            key_name=values.get("key_name", ""),
+        )
+        for field, sentence in faults(promise, terms).items():
+            self.add_error(field, sentence)
+        # Null says "no key" here for the other classes. Calls that have a key keep the window that
+        # they were granted with.
+        full = filled(promise, terms)
+        values["window_seconds"] = full.window_seconds
+        values["server_working_seconds_max"] = full.server_working_seconds_max
+
     def _clean_times(self, values: dict[str, Any]) -> None:
-        if values.get("effect_class") != EffectClass.KEYED_WRITE:
-            # Null says "no key" here. Calls that have a key keep the window they were granted with.
-            values["window_seconds"] = None
         window, margin = values.get("window_seconds"), values.get("margin_seconds")
         if window is None and "window_seconds" not in self.errors and values.get("sends_offline"):
             sentence = "Only a keyed write with a published window may be sent without asking."

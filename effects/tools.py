@@ -10,26 +10,21 @@ from typing import Any, Final
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from effects.contracts import CONTRACTS, Promise, Source, contract_of, remarks, window_words
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool, ToolChange
-from effects.times import DAY_SECONDS, write_duration
-
-ASSUMED_WORKING_SECONDS: Final = 900
-"""How long a provider is taken to work on where nobody published it: our figure, shown as ours."""
-STRIPE_V1_WINDOW_SECONDS: Final = DAY_SECONDS
-"""Stripe prunes keys once they are at least 24 hours old
-(https://docs.stripe.com/api/idempotent_requests): nothing longer is promised."""
+from effects.times import write_duration
 
 CLASS_WORDS: Final = {
     EffectClass.READ: "read",
     EffectClass.KEYED_WRITE: "keyed write",
     EffectClass.UNKEYED_WRITE: "unkeyed write",
 }
-CONTRACTS: Final = {"generic": "Any provider", "stripe.v1": "Stripe API v1"}
+CONTRACT_WORDS: Final = {name: terms.title for name, terms in CONTRACTS.items()}
 
 _DURATIONS: Final = frozenset(
     {
-        *("window_seconds", "margin_seconds", "lease_seconds", "attempt_seconds_max"),
+        *("margin_seconds", "lease_seconds", "attempt_seconds_max"),
         "server_working_seconds_max",
     }
 )
@@ -38,6 +33,7 @@ FIELD_WORDS: Final = {
     "note": "Note",
     "owner": "Owner",
     "contract": "Contract",
+    "key_name": "Key is sent as",
     "window_seconds": "Safe-retry window",
     "margin_seconds": "Margin",
     "lease_seconds": "Lease",
@@ -68,15 +64,22 @@ FIELD_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lint:
-    """One remark about a tool. `bad`: something will go wrong, rather than be merely unknown."""
+    """One remark about a tool. `bad`: something will go wrong, rather than be merely unknown.
+    `source`: where it stands what the provider promises."""
 
     words: str
     bad: bool = False
+    source: Source | None = None
 
 
 def lint(tool: Tool) -> tuple[Lint, ...]:
     """Everything that can be told from a tool's own settings, the worst first."""
-    found = (*_lint_registered(tool), *_lint_key(tool), *_lint_lookup(tool), *_lint_words(tool))
+    found = (
+        *_lint_registered(tool),
+        *_lint_contract(tool),
+        *_lint_lookup(tool),
+        *_lint_words(tool),
+    )
     return tuple(sorted(found, key=lambda remark: not remark.bad))
 
 
@@ -92,15 +95,38 @@ def _lint_registered(tool: Tool) -> tuple[Lint, ...]:
     return (Lint(words=words, bad=True),)
 
 
-def _lint_key(tool: Tool) -> tuple[Lint, ...]:
-    if tool.effect_class != EffectClass.KEYED_WRITE:
+def _lint_contract(tool: Tool) -> tuple[Lint, ...]:
+    if not tool.registered or tool.effect_class == EffectClass.READ:
         return ()
-    if tool.window_seconds is None:
-        return (Lint(words="window not published: no deadline is shown, none is assumed"),)
-    if tool.contract == "stripe.v1" and tool.window_seconds > STRIPE_V1_WINDOW_SECONDS:
-        window = write_duration(tool.window_seconds)
-        return (Lint(words=f"window set to {window}, Stripe promises 24 h", bad=True),)
-    return ()
+    terms = contract_of(tool.contract)
+    if terms is None:
+        words = f"the contract {tool.contract} is not known here: nothing is taken from it"
+        return (Lint(words=words, bad=True),)
+    said = tuple(
+        Lint(words=remark.words, bad=remark.bad, source=remark.source)
+        for remark in remarks(promise_of(tool), terms)
+    )
+    kind = tool.connection.kind if tool.connection else ""
+    if kind in _PROVIDERS_OWN_KINDS and terms.name != "generic" and kind not in terms.adapters:
+        words = f"the contract is {terms.provider}'s, the connection {tool.connection} is not"
+        return (*said, Lint(words=words, bad=True))
+    return said
+
+
+def promise_of(tool: Tool) -> Promise:
+    """What a tool's row says about its provider."""
+    return Promise(
+        effect_class=EffectClass(tool.effect_class),
+        window_seconds=tool.window_seconds,
+        server_working_seconds_max=tool.server_working_seconds_max,
+        key_name=tool.key_name,
+    )
+
+
+_PROVIDERS_OWN_KINDS: Final = frozenset(
+    kind for terms in CONTRACTS.values() for kind in terms.adapters
+) - frozenset({"http", "graphql", "sql"})
+"""Kinds of connection that speak one provider's dialect; the others can ask anybody."""
 
 
 def _lint_lookup(tool: Tool) -> tuple[Lint, ...]:
@@ -243,6 +269,8 @@ def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> l
 
 
 def _value_words(name: str, value: Any) -> str:
+    if name == "window_seconds":
+        return window_words(value)
     if name in _DURATIONS:
         return "not published" if value is None else write_duration(int(value))
     if name == "effect_class":

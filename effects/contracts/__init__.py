@@ -13,16 +13,40 @@ from effects.contracts.load import (
     read_contract,
     refusal_table,
 )
-from effects.contracts.shape import PERMANENT_SECONDS, Basis, Published, Terms
+from effects.contracts.narrowing import (
+    ASSUMED_WORKING_SECONDS,
+    Compared,
+    Promise,
+    Remark,
+    compared,
+    faults,
+    filled,
+    remarks,
+)
+from effects.contracts.reading import Line, lines_of, promise_words, window_words
+from effects.contracts.shape import PERMANENT_SECONDS, Basis, Published, Source, Terms
 
 __all__ = [
+    "ASSUMED_WORKING_SECONDS",
     "CONTRACTS",
     "PERMANENT_SECONDS",
     "Basis",
+    "Compared",
     "ContractFault",
+    "Line",
+    "Promise",
     "Published",
+    "Remark",
+    "Source",
     "Terms",
+    "compared",
     "contract_of",
+    "faults",
+    "filled",
+    "lines_of",
+    "promise_words",
     "read_contract",
     "refusal_table",
+    "remarks",
+    "window_words",
 ]

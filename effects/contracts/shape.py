@@ -92,6 +92,11 @@ class Source(Data):
     basis: Basis
     checked: date
 
+    @property
+    def verified(self) -> bool:
+        """Whether what it says may be relied on."""
+        return self.basis is not Basis.NOT_VERIFIED
+
 
 class Part(Data):
     """One statement of a contract with its source. `note` is a sentence for people."""
@@ -101,7 +106,7 @@ class Part(Data):
 
     @property
     def verified(self) -> bool:
-        return self.source.basis is not Basis.NOT_VERIFIED
+        return self.source.verified
 
 
 class KeyPlace(StrEnum):

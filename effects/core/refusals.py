@@ -36,7 +36,7 @@ DEPTH_READ_MAX: Final = 4
 CODE_MEMBERS: Final = frozenset(
     {
         *("code", "type", "error", "error_code", "errorcode", "error_codes", "error_type"),
-        *("errortype", "reason", "issue", "name"),
+        *("errortype", "reason", "issue", "name", "__type"),
     }
 )
 """Members of an error body whose text is a code, in lower case, as providers name them."""

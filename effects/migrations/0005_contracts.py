@@ -1,4 +1,4 @@
-from django.db import migrations
+from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
@@ -6,4 +6,10 @@ class Migration(migrations.Migration):
         ("effects", "0004_connection_kinds"),
     ]
 
-    operations = []
+    operations = [
+        migrations.AddField(
+            model_name="tool",
+            name="key_name",
+            field=models.CharField(blank=True, db_default="", default="", max_length=100),
+        ),
+    ]

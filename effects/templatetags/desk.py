@@ -17,6 +17,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from effects.contracts import window_words
 from effects.core.vocabulary import ClaimState, EffectClass, Reason
 from effects.money import Money, from_minor
 from effects.pages.settings import shown_times
@@ -174,6 +175,12 @@ def duration(seconds: float | timedelta) -> str:
 def exactly(seconds: int) -> str:
     """A length of time as it is set, with nothing cut off: `{{ 140|exactly }}` is "2 m 20 s"."""
     return write_duration(int(seconds))
+
+
+@register.filter(name="window_words")
+def window_in_words(seconds: int | None) -> str:
+    """A tool's safe-retry window: "24 h", "for good", "not published"."""
+    return window_words(seconds)
 
 
 @register.filter

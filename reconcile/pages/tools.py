@@ -25,12 +25,12 @@ from effects.access import (
     needs,
     require,
 )
+from effects.contracts import Terms, compared, contract_of
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool, ToolChange
 from effects.pages.problems import stale_page
 from effects.tool_form import ToolForm
 from effects.tools import (
-    CONTRACTS,
     Lint,
     ToolMoved,
     can_double_fire,
@@ -38,6 +38,7 @@ from effects.tools import (
     differences,
     is_weaker,
     lint,
+    promise_of,
     save_tool,
     snapshot,
 )
@@ -65,7 +66,7 @@ class Row:
     lint: tuple[Lint, ...]
     undecided: int
     lookup: str
-    contract: str
+    terms: Terms | None
 
     @property
     def can_double_fire(self) -> bool:
@@ -127,7 +128,7 @@ def _rows(workspace_id: int) -> list[Row]:
             lint=lint(tool),
             undecided=sum(undecided.get(tool.pk, {}).values()),
             lookup=LOOKUP_KINDS.get(tool.lookup_kind, tool.lookup_kind),
-            contract=CONTRACTS.get(tool.contract, tool.contract),
+            terms=contract_of(tool.contract),
         )
         for tool in found.order_by("name")[:TOOLS_SHOWN_MAX]
     ]
@@ -224,9 +225,12 @@ def _form_page(
 ) -> HttpResponse:
     # Lint speaks of what is kept, not of what was just typed and refused.
     kept = _tool_or_404(request, tool.pk) if tool.pk else None
+    terms = contract_of(kept.contract) if kept and kept.effect_class != EffectClass.READ else None
     context = {
         "now": queries.clock(),
         "tool": kept,
+        "terms": terms,
+        "compared": compared(promise_of(kept), terms) if kept and terms else (),
         "form": form,
         "lint": lint(kept) if kept else (),
         "versions": _versions(kept) if kept else [],

@@ -36,17 +36,30 @@ def tool(**more: Any) -> Tool:
         pytest.param(tool(), [], id="nothing to say"),
         pytest.param(
             tool(effect_class=UNKEYED, window_seconds=None, lookup_kind=""),
-            ["! unkeyed write, no look-up: every timeout will need a person"],
+            [
+                "! unkeyed write, no look-up: every timeout will need a person",
+                "unkeyed write, although Stripe takes a key (Idempotency-Key)",
+            ],
             id="an unkeyed write that nobody can ask about",
         ),
         pytest.param(
-            tool(window_seconds=None),
-            ["window not published: no deadline is shown, none is assumed"],
+            tool(window_seconds=None, contract="generic"),
+            ["window not published: it counts as closed, so no call is repeated with its key"],
             id="a window that nobody published",
         ),
         pytest.param(
+            tool(contract="gone.v1"),
+            ["! the contract gone.v1 is not known here: nothing is taken from it"],
+            id="a contract that is not there any more",
+        ),
+        pytest.param(
+            tool(contract="zendesk", window_seconds=7200),
+            ["! the contract is Zendesk's, the connection Stripe, test is not"],
+            id="a connection of another provider",
+        ),
+        pytest.param(
             tool(window_seconds=30 * 86_400),
-            ["! window set to 30 d, Stripe promises 24 h"],
+            ["! window set to 30 d, your own figure, Stripe promises at least 24 h"],
             id="a window longer than the provider's word",
         ),
         pytest.param(

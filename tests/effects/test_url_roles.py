@@ -86,6 +86,9 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "second-person": (sees(), does(ADMIN, 422)),
     "second-person-retire": (NO, does(ADMIN)),
     "tools": (sees(), NO),
+    "tool-contracts": (sees(), NO),
+    # A contract comes with the product and belongs to no workspace.
+    "tool-contract": (Answers(status=200, roles=ALL, elsewhere=200), NO),
     "tool-new": (sees(), does(ADMIN, 422)),
     "tool": (sees_own(), does_own(ADMIN, 409)),
     "sandbox": (sees(), NO),
@@ -168,6 +171,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "index": claim.turn_index,
             "seq": 0,
             "name": "arguments",
+            "contract_name": "generic",
             "proposal_id": 1,
             "case_id": 1,
             "tool_id": tool.pk,

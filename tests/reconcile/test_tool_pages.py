@@ -8,7 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
+from django.utils.html import escape
 
+from effects.contracts import CONTRACTS, PERMANENT_SECONDS, lines_of
 from effects.core.vocabulary import Role
 from effects.models import Connection, Membership, Tool, ToolChange, Workspace
 from effects.tools import ToolMoved, save_tool
@@ -160,7 +162,16 @@ def test_others_read_everything_and_are_told_who_may_change_it(
         ({"effect_class": "harmless"}, "harmless is not one of the available choices"),
         ({"summary": "Charge {amount"}, "A brace is open or closed alone."),
         ({"amount_field": "a b"}, "This is not a field."),
-        ({"sends_offline": "on", "window_seconds": ""}, "Only a keyed write with a published"),
+        (
+            {"sends_offline": "on", "window_seconds": "", "contract": "generic"},
+            "Only a keyed write with a published",
+        ),
+        (
+            {"contract": "zendesk", "window_seconds": "24 h"},
+            "Zendesk honours a key for 2 h and no longer",
+        ),
+        ({"contract": "twilio", "window_seconds": ""}, "Twilio knows no key"),
+        ({"contract": "halden"}, "halden is not one of the available choices"),
         ({"sends_offline": "on", "effect_class": "unkeyed_write"}, "Only a keyed write with a"),
         ({"currency_field": "=EURO"}, "A fixed currency has three letters"),
         ({"lookup_kind": "stripe.refunds"}, "A look-up needs a connection"),
@@ -382,10 +393,66 @@ def test_an_unkeyed_write_has_no_window(admin: Client) -> None:
     assert Tool.objects.get().window_seconds is None
 
 
-def test_an_empty_window_is_one_that_nobody_published(admin: Client) -> None:
-    admin.post("/tools/new/", typed(window_seconds=""))
-    assert Tool.objects.get().window_seconds is None
-    assert "window not published" in words(admin.get("/tools/"))
+@pytest.mark.parametrize(
+    ("contract", "seconds", "shown"),
+    [
+        ("stripe.v1", 86_400, "24 h from first receipt"),
+        ("zendesk", 7200, "2 h from first receipt"),
+        ("increase", PERMANENT_SECONDS, "for good from first receipt"),
+        ("gocardless", None, "not published counts as closed: never repeated with its key"),
+        ("modern_treasury", None, "not published counts as closed: never repeated with its key"),
+    ],
+)
+def test_an_empty_window_is_the_contracts(
+    admin: Client, contract: str, seconds: int | None, shown: str
+) -> None:
+    answer = admin.post("/tools/new/", typed(contract=contract, window_seconds=""))
+    assert answer.status_code == 302, words(answer)
+    assert Tool.objects.get().window_seconds == seconds
+    assert shown in words(admin.get("/tools/"))
+
+
+def test_a_tool_is_shown_beside_its_contract_with_the_source(admin: Client) -> None:
+    admin.post("/tools/new/", typed(window_seconds="30 d", key_name="X-Once"))
+    page = admin.get(f"/tools/{Tool.objects.get().pk}/")
+    shown = words(page)
+    assert "at least 24 h from first receipt 30 d your own figure" in shown
+    assert "Idempotency-Key X-Once your own figure" in shown
+    assert "key sent as X-Once, Stripe reads Idempotency-Key" in shown
+    assert 'href="https://docs.stripe.com/api/idempotent_requests"' in page.text
+    admin.post(
+        f"/tools/{Tool.objects.get().pk}/",
+        typed(window_seconds="2 h", version="1", reason="Orders are short-lived"),
+    )
+    assert "24 h from first receipt 2 h narrower than the contract" in words(
+        admin.get(f"/tools/{Tool.objects.get().pk}/")
+    )
+
+
+def test_a_tool_whose_contract_is_not_known_any_more_says_so(admin: Client, refund: Tool) -> None:
+    Tool.objects.filter(pk=refund.pk).update(contract="halden.v0")
+    assert "the contract halden.v0 is not known here" in words(admin.get("/tools/"))
+    assert admin.get(f"/tools/{refund.pk}/").status_code == 200
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_every_contract_has_a_page_with_its_sources(admin: Client, name: str) -> None:
+    page = admin.get(f"/contracts/{name}/")
+    assert page.status_code == 200
+    shown = words(page)
+    for line in lines_of(CONTRACTS[name]):
+        assert escape(line.source.title) in page.text
+        assert line.label in shown
+
+
+def test_the_contracts_are_listed_with_the_tools_that_rely_on_them(admin: Client) -> None:
+    admin.post("/tools/new/", typed())
+    shown = words(admin.get("/contracts/"))
+    assert "Stripe API v1 stripe.v1 Idempotency-Key at least 24 h from first receipt 1" in shown
+    assert "24 h from first receipt not verified, used as unknown 0" in shown
+    assert "charge_card" in words(admin.get("/contracts/stripe.v1/"))
+    assert "No tool of this workspace" in words(admin.get("/contracts/wise/"))
+    assert admin.get("/contracts/halden/").status_code == 404
 
 
 @pytest.mark.parametrize(

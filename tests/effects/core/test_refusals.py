@@ -131,7 +131,7 @@ REPLIES = st.builds(
     host=st.sampled_from([None, "api.pay.example", "proxy.example"]),
     first_send=st.booleans(),
 )
-NARROWER = st.builds(
+NARROWER: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict,
     without=st.dictionaries(st.sampled_from([400, 402, 404, 429]), st.just("it is open here")),
     needs_code=st.frozensets(st.sampled_from([400, 401, 422])),
