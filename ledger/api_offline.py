@@ -14,6 +14,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
+from effects.core.claim_rows import ORIGIN_FACTS
 from effects.core.messages import ClaimAnswer, OfflineCall, OfflineEnd
 from effects.core.problems import BadRequest
 from effects.core.vocabulary import Outcome, TokenScope
@@ -31,7 +32,7 @@ SOURCE: Final = "counterfoil-client"
 CLAIMED: Final = frozenset(
     {
         *("tool", "effect_class", "arguments", "conversation", "turn_index", "position", "ordinal"),
-        *("response_id", "call_id", "caller_key", "worker", "delivery_count", "retry_count"),
+        *("response_id", "call_id", "caller_key", *ORIGIN_FACTS),
     }
 )
 ENDED: Final = frozenset(

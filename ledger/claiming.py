@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 from effects.core.canonical import NO_RULES, ArgumentRules, Refused
 from effects.core.claim_rows import (
+    ORIGIN_FACTS,
     TOOLS_REMEMBERED_MAX,
     answer_all,
     call_facts,
@@ -207,13 +208,8 @@ def _parameters(
 
 
 def _delivery(request: ClaimRequest) -> Jsonb | None:
-    said = {
-        "worker": request.worker,
-        "delivery_count": request.delivery_count,
-        "retry_count": request.retry_count,
-        "response_id": request.response_id,
-        "call_id": request.call_id,
-    }
+    members = (*ORIGIN_FACTS, "response_id", "call_id")
+    said = {name: getattr(request, name) for name in members}
     said = {name: value for name, value in said.items() if value is not None}
     return Jsonb(said) if said else None
 

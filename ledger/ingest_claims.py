@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 
 from effects.core import events as said
 from effects.core.canonical import ArgumentRules, Refused
+from effects.core.claim_rows import ORIGIN_FACTS
 from effects.core.identity import CallFacts, Identities, forwarded_key, identities
 from effects.core.storable import storable_result
 from effects.core.vocabulary import EffectClass, Flag, ItemState, Outcome
@@ -24,7 +25,7 @@ from ledger.functions import call
 from ledger.ingest_parts import Applied, Context, Outcomes, Parked, parked_unless_known
 
 NO_ARGUMENTS: Final = "{}"
-STARTED_FACTS: Final = ("attempt", "worker", "delivery_count", "retry_count", "key")
+STARTED_FACTS: Final = ("attempt", *ORIGIN_FACTS, "key")
 
 
 # Claims
@@ -69,11 +70,7 @@ def claim_made(context: Context, made: said.ClaimMade, *, untold: str | None = N
             [str(flag) for flag in flags],
             made.key,
             context.item.said_at,
-            Jsonb(
-                context.data(
-                    made, "worker", "delivery_count", "retry_count", "response_id", "call_id", "key"
-                )
-            ),
+            Jsonb(context.data(made, *ORIGIN_FACTS, "response_id", "call_id", "key")),
         ),
     )
     if word == "read":
@@ -143,9 +140,7 @@ def attempt_started(context: Context, started: said.AttemptStarted) -> Outcomes:
             started.key,
             started.fence,
             context.item.said_at,
-            Jsonb(
-                context.data(started, "attempt", "worker", "delivery_count", "retry_count", "key")
-            ),
+            Jsonb(context.data(started, *STARTED_FACTS)),
         ),
     )
     if word == "limit":

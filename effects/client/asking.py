@@ -61,8 +61,10 @@ class ToolCall:
     `received` says when this process received the response itself; without it the call is never
     sent while the ledger is away.
 
-    `worker`, `delivery_count` and `retry_count` say how the job reached this worker; they are
-    evidence when something happened twice.
+    `worker`, `delivery_count` and `retry_count` say how the job reached this worker, `agent` and
+    `checkpoint` who runs it and from which saved state; `user_spoke` is whether a user's message
+    stands between the agent's turn before and this one. They are evidence when something happened
+    twice, and change no answer.
     """
 
     conversation: str | None = None
@@ -77,6 +79,9 @@ class ToolCall:
     worker: str | None = None
     delivery_count: int | None = None
     retry_count: int | None = None
+    agent: str | None = None
+    checkpoint: str | None = None
+    user_spoke: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +134,9 @@ def claim_request(
             worker=at.worker,
             delivery_count=at.delivery_count,
             retry_count=at.retry_count,
+            agent=at.agent,
+            checkpoint=at.checkpoint,
+            user_spoke=at.user_spoke,
             nonce=secrets.token_hex(16),
         )
     except ValidationError as error:

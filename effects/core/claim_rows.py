@@ -17,6 +17,7 @@ from effects.core.problems import LimitExceeded
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass, Flag, Reason
 
 __all__ = [
+    "ORIGIN_FACTS",
     "PERMITS_A_SEND",
     "TOOLS_REMEMBERED_MAX",
     "answer_all",
@@ -26,6 +27,12 @@ __all__ = [
     "read_rules",
     "reported_facts",
 ]
+
+ORIGIN_FACTS: Final = (
+    *("worker", "delivery_count", "retry_count"),
+    *("agent", "checkpoint", "user_spoke"),
+)
+"""What a request for a claim says that is shown and never folded: see `messages.Origin`."""
 
 TOOLS_REMEMBERED_MAX: Final = 4096
 """Tools whose argument rules one process remembers."""

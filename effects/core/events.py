@@ -21,6 +21,7 @@ from effects.core.messages import (
     Delivery,
     Message,
     Name,
+    Origin,
 )
 from effects.core.vocabulary import EffectClass, ItemState, Outcome, SightingWord, Terminal
 
@@ -91,7 +92,7 @@ class StreamRecorded(Message):
     calls: Annotated[tuple[CallPart, ...], Field(max_length=CALLS_PER_STREAM_MAX)] = ()
 
 
-class ClaimMade(Delivery):
+class ClaimMade(Origin):
     """An operation was claimed elsewhere, and with it its first attempt. `key` is the idempotency
     key that goes to the provider. Without a conversation and turn or a `caller_key` no repeat of it
     can be recognised; it is recorded all the same."""
@@ -110,7 +111,7 @@ class ClaimMade(Delivery):
     key: Name | None = None
 
 
-class AttemptStarted(Delivery):
+class AttemptStarted(Origin):
     """An attempt of a claim began. `key` where it differs from the claim's; `fence` only where this
     ledger granted that very attempt."""
 

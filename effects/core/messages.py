@@ -44,7 +44,17 @@ class Delivery(Message):
     retry_count: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
 
 
-class ClaimRequest(Delivery):
+class Origin(Delivery):
+    """Who executes a call, and from where: evidence about duplicates as well. `checkpoint` is the
+    state that the run began from. `user_spoke`: a user's message stands between the agent's turn
+    before and this one; null says that nobody looked."""
+
+    agent: Name | None = None
+    checkpoint: Name | None = None
+    user_spoke: bool | None = None
+
+
+class ClaimRequest(Origin):
     """Asks for the right to run one tool call. `nonce` is 16 random bytes in hex, made for this one
     request in this process's memory: it alone lets a lost answer be given again."""
 

@@ -14,11 +14,14 @@ $$;
 
 -- How the request reached the worker: shown, never folded.
 create function ledger_agent_delivery_v1(
-  p_worker text, p_delivery_count int, p_retry_count int, p_response_id text, p_call_id text
+  p_worker text, p_delivery_count int, p_retry_count int, p_agent text, p_checkpoint text,
+  p_user_spoke boolean, p_response_id text, p_call_id text
 ) returns jsonb language sql immutable as $$
-  select case when num_nonnulls(p_worker, p_delivery_count, p_retry_count, p_response_id, p_call_id) > 0
+  select case when num_nonnulls(p_worker, p_delivery_count, p_retry_count, p_agent, p_checkpoint,
+      p_user_spoke, p_response_id, p_call_id) > 0
     then jsonb_strip_nulls(jsonb_build_object('worker', p_worker, 'delivery_count', p_delivery_count,
-      'retry_count', p_retry_count, 'response_id', p_response_id, 'call_id', p_call_id)) end
+      'retry_count', p_retry_count, 'agent', p_agent, 'checkpoint', p_checkpoint,
+      'user_spoke', p_user_spoke, 'response_id', p_response_id, 'call_id', p_call_id)) end
 $$;
 
 create function ledger_agent_malformed_v1() returns void language plpgsql as $$
@@ -34,9 +37,9 @@ create function ledger_agent_claim_v1(
   p_tool text, p_tool_version int, p_class effects_effect_class, p_arguments text,
   p_conversation text, p_turn_index int, p_position int, p_ordinal int, p_response_id text,
   p_call_id text, p_weak boolean, p_nonce bytea, p_repeat_of uuid, p_worker text,
-  p_delivery_count int, p_retry_count int, p_what bytea, p_compared bytea, p_spoken bytea,
-  p_turn_part bytea, p_ordinal_part bytea, p_call_part bytea, p_local_parts bytea,
-  p_caller_part bytea, p_business_parts bytea
+  p_delivery_count int, p_retry_count int, p_agent text, p_checkpoint text, p_user_spoke boolean,
+  p_what bytea, p_compared bytea, p_spoken bytea, p_turn_part bytea, p_ordinal_part bytea,
+  p_call_part bytea, p_local_parts bytea, p_caller_part bytea, p_business_parts bytea
 ) returns ledger_answer language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp as $$
 declare
@@ -72,6 +75,9 @@ begin
     perform ledger_agent_refuse_v1(t.workspace_id, t.confirmed);
   end if;
   if t.replays then
+    perform ledger_asked_again_v1(t.workspace_id, t.id, 'replayed', p_nonce, p_conversation,
+      p_turn_index, p_position, ledger_agent_delivery_v1(p_worker, p_delivery_count, p_retry_count,
+        p_agent, p_checkpoint, p_user_spoke, p_response_id, p_call_id));
     return ('replayed', t.id, null, 'completed', t.effect_class, t.reason, t.fence, t.generation,
       null, null, t.lease_until, t.safe_until, null, false,
       case when p_weak then '{weak_tool_call_id}'::text[] else '{}' end, t.object, t.result,
@@ -79,7 +85,8 @@ begin
   end if;
   if (octet_length(p_arguments) <= 262144 and octet_length(p_compared) <= 1048576
       and coalesce(t.turn, t.caller) is not null and p_turn_index >= 0 is not false
-      and octet_length(p_nonce) = 16 is not false and length(p_worker) <= 255 is not false)
+      and octet_length(p_nonce) = 16 is not false and length(p_worker) <= 255 is not false
+      and length(p_agent) <= 255 is not false and length(p_checkpoint) <= 255 is not false)
       is not true then
     perform ledger_agent_malformed_v1();
   end if;
@@ -92,7 +99,8 @@ begin
     ledger_digest_v1('business.v1', t.part, p_what || p_business_parts), t.arguments, p_arguments,
     p_conversation, p_turn_index, p_position, p_ordinal, p_response_id, p_call_id, p_weak, p_nonce,
     p_repeat_of,
-    ledger_agent_delivery_v1(p_worker, p_delivery_count, p_retry_count, p_response_id, p_call_id));
+    ledger_agent_delivery_v1(p_worker, p_delivery_count, p_retry_count, p_agent, p_checkpoint,
+      p_user_spoke, p_response_id, p_call_id));
 end $$;
 
 -- The parallel calls of one turn, each answered as if it had been asked alone. A call is an object
@@ -124,8 +132,8 @@ begin
       'arguments', d.arguments, 'conversation', d.conversation, 'turn_index', d.turn_index,
       'position', d."position", 'ordinal', d.ordinal, 'response_id', d.response_id,
       'call_id', d.call_id, 'weak', d.weak, 'nonce', d.nonce, 'repeat_of', d.repeat_of,
-      'data', ledger_agent_delivery_v1(d.worker, d.delivery_count, d.retry_count, d.response_id,
-        d.call_id)) order by d.place)
+      'data', ledger_agent_delivery_v1(d.worker, d.delivery_count, d.retry_count, d.agent,
+        d.checkpoint, d.user_spoke, d.response_id, d.call_id)) order by d.place)
     into asked
     from (
       select c.*,
@@ -138,17 +146,19 @@ begin
       from rows from (jsonb_to_recordset(p_calls) as (
         tool text, tool_version int, class effects_effect_class, arguments text, conversation text,
         turn_index int, "position" int, ordinal int, response_id text, call_id text, weak boolean,
-        nonce bytea, repeat_of uuid, worker text, delivery_count int, retry_count int, what bytea,
-        compared bytea, spoken bytea, turn_part bytea, ordinal_part bytea, call_part bytea,
-        local_parts bytea, caller_part bytea, business_parts bytea
+        nonce bytea, repeat_of uuid, worker text, delivery_count int, retry_count int, agent text,
+        checkpoint text, user_spoke boolean, what bytea, compared bytea, spoken bytea,
+        turn_part bytea, ordinal_part bytea, call_part bytea, local_parts bytea,
+        caller_part bytea, business_parts bytea
       )) with ordinality as c (tool, tool_version, class, arguments, conversation, turn_index,
         "position", ordinal, response_id, call_id, weak, nonce, repeat_of, worker, delivery_count,
-        retry_count, what, compared, spoken, turn_part, ordinal_part, call_part, local_parts,
-        caller_part, business_parts, place)
+        retry_count, agent, checkpoint, user_spoke, what, compared, spoken, turn_part,
+        ordinal_part, call_part, local_parts, caller_part, business_parts, place)
     ) d left join effects_tool t on t.workspace_id = w and t.name = d.tool
     where octet_length(d.arguments) <= 262144 and octet_length(d.compared) <= 1048576
       and coalesce(d.turn, d.caller) is not null and d.turn_index >= 0 is not false
-      and octet_length(d.nonce) = 16 is not false and length(d.worker) <= 255 is not false;
+      and octet_length(d.nonce) = 16 is not false and length(d.worker) <= 255 is not false
+      and length(d.agent) <= 255 is not false and length(d.checkpoint) <= 255 is not false;
   if jsonb_array_length(asked) is distinct from jsonb_array_length(p_calls) then
     perform ledger_agent_malformed_v1();
   end if;

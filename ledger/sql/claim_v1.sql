@@ -159,6 +159,32 @@ begin
   end if;
 end $$;
 
+-- Requests that met a claim and were not granted. Each is another execution of the agent's, and
+-- changes nothing in the record: it is kept beside it, as evidence about duplicates. `data` says how
+-- the job reached its worker. Only the function below writes it, and only ledger/asked_again.py reads.
+create table ledger_askedagain (
+  id bigint generated always as identity primary key,
+  workspace_id bigint not null, claim_id uuid not null, code ledger_answer_code not null,
+  at timestamptz not null, nonce bytea, conversation text, turn_index int, position int, data jsonb,
+  constraint asked_again_once unique (claim_id, nonce)
+);
+create index asked_again_workspace on ledger_askedagain (workspace_id, id);
+
+-- A request whose answer was lost brings its nonce again and is one. The first fifty of a claim tell
+-- all that there is to tell; whoever asks for ever writes nothing more.
+create function ledger_asked_again_v1(
+  p_workspace bigint, p_claim uuid, p_code ledger_answer_code, p_nonce bytea, p_conversation text,
+  p_turn_index int, p_position int, p_data jsonb
+) returns void language sql as $$
+  insert into ledger_askedagain
+    (workspace_id, claim_id, code, at, nonce, conversation, turn_index, position, data)
+  select p_workspace, p_claim, p_code, ledger_clock(), p_nonce, left(p_conversation, 255),
+    p_turn_index, p_position, p_data
+  where p_claim is not null
+    and (select count(*) from ledger_askedagain where claim_id = p_claim) < 50
+  on conflict on constraint asked_again_once do nothing
+$$;
+
 create function ledger_flag_v1(p_claims uuid[], p_flag text) returns void language sql as $$
   update ledger_claim set flags = array_append(flags, p_flag)
   where id in (select id from ledger_claim where id = any(p_claims) order by id for update)
@@ -180,6 +206,7 @@ declare
   now timestamptz;
   made uuid;
   apart boolean := false;
+  a ledger_answer;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'wrong_isolation: ledger_claim_v1 needs read committed'
@@ -204,6 +231,8 @@ begin
     where tool.id = p_tool and tool.workspace_id = p_workspace and tool.version = p_tool_version
       and (tool.effect_class <> 'read' or p_class <> 'read');
   if t.replays then
+    perform ledger_asked_again_v1(p_workspace, t.id, 'replayed', p_nonce, p_conversation,
+      p_turn_index, p_position, p_data);
     return ('replayed', t.id, null, 'completed', t.own_class, t.reason, t.fence, t.generation, null,
       null, t.lease_until, t.window_until - t.margin, null, false, t.flags, t.object, t.result,
       t.result_stored, false)::ledger_answer;
@@ -253,10 +282,15 @@ begin
     end if;
   end if;
 
-  return ledger_weigh_v1(p_workspace, p_tool, p_tool_version, p_class, p_key, p_scope, p_turn,
+  a := ledger_weigh_v1(p_workspace, p_tool, p_tool_version, p_class, p_key, p_scope, p_turn,
     p_local, p_call, p_caller, p_repeat, p_business, p_arguments_digest, p_arguments,
     p_conversation, p_turn_index, p_position, p_ordinal, p_response_id, p_call_id, p_weak, p_nonce,
     p_repeat_of, p_data);
+  if a.code not in ('granted', 'granted_again') then
+    perform ledger_asked_again_v1(p_workspace, coalesce(a.claim_id, a.blocker), a.code, p_nonce,
+      p_conversation, p_turn_index, p_position, p_data);
+  end if;
+  return a;
 end $$;
 
 -- The answer to a claim, whatever else there is. `rules_changed`: the tool was edited between the

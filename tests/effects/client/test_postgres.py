@@ -30,7 +30,7 @@ from effects.core.problems import (
 )
 from effects.core.vocabulary import AnswerCode, EffectClass, Outcome, Verdict
 from effects.models import Tool, Workspace
-from ledger import agents, append, claiming, queries, restore_fence
+from ledger import agents, append, asked_again, claiming, queries, restore_fence
 from ledger.append import NewDecision
 from ledger.models import Claim, Due
 from tests.effects.faulty_server import FaultyServer, faulty
@@ -368,3 +368,17 @@ def test_the_command_makes_lists_and_closes_roles(shop):
             call_command("agent_role", "--workspace", "shop", *wrong, stdout=io.StringIO())
     elsewhere = agents.create(shop, "x", address="db.internal:6432").url
     assert elsewhere.split("@")[1].startswith("db.internal:6432/")
+
+
+def test_a_repeat_is_kept_as_evidence_with_the_origin_that_its_agent_tells(
+    agent: PostgresTransport, shop: Workspace
+) -> None:
+    claim_id = granted(agent)
+    origin = {"agent": "billing", "checkpoint": "ck-5", "user_spoke": True, "delivery_count": 2}
+    assert agent.claim(asked(**origin)).code is AnswerCode.IN_FLIGHT
+    agent.report(claim_id, Complete(fence=1, result="{}"))
+    agent.claim(asked(**origin))
+    agent.claim_batch([asked(**origin)])
+    seen = asked_again.of_claims(shop.pk, [claim_id])
+    assert [str(one.code) for one in seen] == ["in_flight", "replayed", "replayed"]
+    assert all(origin.items() <= one.data.items() for one in seen)

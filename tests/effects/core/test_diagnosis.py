@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -248,44 +248,48 @@ def test_a_pair_in_the_wrong_order_is_refused() -> None:
 
 # Laws
 
-words = st.sampled_from(["x", "y", None])
-counts = st.sampled_from([0, 1, 2, None])
-flags = st.sampled_from([True, False, None])
+words = st.sampled_from(["x", "y"])
+counts = st.sampled_from([0, 1, 2])
 gaps = st.sampled_from([0.2, 1.0, 4.0, 20.0, 31.0, 70.0, 182.0, 2000.0, 49 * 3600.0])
 REMOVABLE = tuple(one.name for one in fields(Execution) if one.name not in {"name", "at", "source"})
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "turn_index": counts,
+    "position": counts,
+    "delivery_count": counts,
+    "retry_count": counts,
+    "requests_sent": counts,
+    "settled_at": st.sampled_from([NOW, NOW + timedelta(days=9)]),
+    **dict.fromkeys(
+        ("key_seen", "rerun_after_error", "resumed", "tracked", "user_spoke", "meant"),
+        st.booleans(),
+    ),
+}
 
 
 @st.composite
-def executions(draw: st.DrawFn, name: str, at: datetime, source: Source) -> Execution:
-    said = {
-        member: draw(words)
-        for member in ("client_request_id", "body", "key", "conversation", "call_id", "agent")
-    }
-    said |= {member: draw(words) for member in ("response_id", "worker", "checkpoint")}
-    said |= {member: draw(counts) for member in ("turn_index", "position", "delivery_count")}
-    return Execution(
-        name=name,
-        at=at,
-        source=source,
-        **said,
-        retry_count=draw(counts),
-        rerun_after_error=draw(flags),
-        resumed=draw(flags),
-        tracked=draw(st.booleans()),
-        settled_at=draw(st.sampled_from([None, NOW, at + timedelta(days=9)])),
-        user_spoke=draw(flags),
-        meant=draw(flags),
-    )
+def executions(draw: st.DrawFn, *, name: str, at: datetime, source: Source) -> Execution:
+    """An execution of which a few things are known."""
+    known = draw(st.sets(st.sampled_from(REMOVABLE), max_size=5))
+    return _execution(draw, name=name, at=at, source=source, known=known)
+
+
+def _execution(
+    draw: st.DrawFn, *, name: str, at: datetime, source: Source, known: set[str]
+) -> Execution:
+    said: dict[str, Any] = {member: draw(VALUES.get(member, words)) for member in sorted(known)}
+    return Execution(name=name, at=at, source=source, **said)
 
 
 @st.composite
 def pairs(draw: st.DrawFn) -> Pair:
+    """Two executions of which the same few things are known, as one source tells them."""
     source, gap = draw(st.sampled_from(Source)), draw(gaps)
+    known = draw(st.sets(st.sampled_from(REMOVABLE), max_size=5))
     return Pair(
-        first=draw(executions("a", NOW, source)),
-        second=draw(executions("b", after(gap), source)),
-        attempts=(draw(words), draw(words)),
-        requests_sent=draw(counts),
+        first=_execution(draw, name="a", at=NOW, source=source, known=known),
+        second=_execution(draw, name="b", at=after(gap), source=source, known=known),
+        attempts=draw(st.sampled_from([(None, None), ("x", "x"), ("x", "y")])),
+        requests_sent=draw(st.sampled_from([None, 1, 2])),
         requests=2,
         gateway=draw(st.sampled_from([(), (log(0, gap),), (log(0), log(gap))])),
     )
@@ -299,7 +303,7 @@ def without(pair: Pair, member: str, *, second: bool) -> Pair:
     return replace(pair, second=less) if second else replace(pair, first=less)
 
 
-lawful = settings(deadline=None, max_examples=120)
+lawful = settings(deadline=None, max_examples=400)
 
 
 @lawful
@@ -308,7 +312,8 @@ def test_an_answer_that_nothing_speaks_against_never_becomes_another_one_with_le
     *, pair: Pair, member: str, second: bool
 ) -> None:
     answer = diagnose_pair(pair)
-    assume(answer.layer is not Layer.UNDETERMINED and not answer.against)
+    if answer.layer is Layer.UNDETERMINED or answer.against:
+        return
     event(answer.layer)
     less = diagnose_pair(without(pair, member, second=second))
     assert less.layer in {answer.layer, Layer.UNDETERMINED}
@@ -320,7 +325,8 @@ def test_an_answer_that_nothing_speaks_against_never_becomes_another_one_without
     pair: Pair,
 ) -> None:
     answer = diagnose_pair(pair)
-    assume(answer.layer is not Layer.UNDETERMINED and not answer.against)
+    if answer.layer is Layer.UNDETERMINED or answer.against:
+        return
     for less in (
         replace(pair, gateway=()),
         replace(pair, attempts=(None, None)),
@@ -357,7 +363,7 @@ def test_the_order_in_which_evidence_comes_changes_nothing(data: st.DataObject) 
     sources = data.draw(st.lists(st.sampled_from(Source), min_size=2, max_size=5))
     times = data.draw(st.lists(gaps, min_size=len(sources), max_size=len(sources)))
     seen = [
-        data.draw(executions(f"e{n}", after(at), source))
+        data.draw(executions(name=f"e{n}", at=after(at), source=source))
         for n, (source, at) in enumerate(zip(sources, times, strict=True))
     ]
     logs = (log(0, 1.0), log(4.0))
