@@ -206,7 +206,7 @@ def _compared(probe: Probe, rules: ObjectRules, item: Any) -> tuple[dict[str, st
     for path, where in rules.compare.items():
         wish = search(path, probe.arguments)
         if wish is not None:
-            requested[path], found[path] = _shown(wish), _shown(search(where, item))
+            requested[path], found[path] = shown(wish), shown(search(where, item))
     return requested, found
 
 
@@ -230,7 +230,7 @@ def _figure(rules: ObjectRules, item: Any) -> str:
     return make(figure, currency).figure
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value of either side in one spelling: 7, 7.0 and "7" are the same; long text is cut."""
     plain = _plain(value)
     number = _decimal(plain)
