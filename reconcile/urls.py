@@ -4,8 +4,12 @@ from django.urls import URLPattern, URLResolver, path
 
 from reconcile.pages import (
     aside,
+    assign,
+    bulk,
     call,
+    chain,
     contracts,
+    customer,
     decision,
     outbox,
     queue,
@@ -20,6 +24,12 @@ from reconcile.webhooks import receive
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("queue/", queue.queue, name="queue"),
+    path("bulk/", bulk.bulks, name="bulks"),
+    path("bulk/new/", bulk.freeze, name="bulk-new"),
+    path("bulk/<int:bulk_id>/", bulk.bulk, name="bulk"),
+    path("bulk/<int:bulk_id>/start/", bulk.start, name="bulk-start"),
+    path("bulk/<int:bulk_id>/stop/", bulk.stop, name="bulk-stop"),
+    path("bulk/<int:bulk_id>/undo/", bulk.undo, name="bulk-undo"),
     path("calls/<uuid:claim_id>", call.call, name="call"),
     path("calls/<uuid:claim_id>/decide", decision.decide, name="call-decide"),
     path("calls/<uuid:claim_id>/undo", decision.undo, name="call-undo"),
@@ -36,11 +46,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("calls/<uuid:claim_id>/take", take.take, name="call-take"),
     path("calls/<uuid:claim_id>/give-back", take.give_back, name="call-give-back"),
+    path("calls/<uuid:claim_id>/assign", assign.assign, name="call-assign"),
+    path("calls/<uuid:claim_id>/unassign", assign.unassign, name="call-unassign"),
     path("calls/<uuid:claim_id>/snooze", aside.snooze, name="call-snooze"),
     path("calls/<uuid:claim_id>/wake", aside.wake, name="call-wake"),
     path(
         "calls/<uuid:claim_id>/cases/<int:case_id>/close", aside.close_case, name="call-case-close"
     ),
+    path("customer-texts/", customer.texts_page, name="customer-texts"),
+    path("chain/verify/", chain.verify, name="chain-verify"),
     path("second-person/", second_person.second_person, name="second-person"),
     path("second-person/retire/", second_person.retire, name="second-person-retire"),
     path("calls/<uuid:claim_id>/ask", call.ask, name="call-ask"),
