@@ -12,6 +12,7 @@ from reconcile.audit.models import ChainCheck, Submission
 from reconcile.bulk.models import Bulk, BulkItem
 from reconcile.customer.models import CustomerText
 from reconcile.ghosts.models import Ghost, GhostSaid
+from reconcile.late.models import Alert, Contradiction
 from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
 from reconcile.models_webhooks import ConnectionReads, WebhookAddress, WebhookDelivery
 from reconcile.notes.models import Mention
@@ -26,6 +27,7 @@ from reconcile.runs.models import AskingEnded, Backlog, Run, RunItem
 
 __all__ = [
     "AgentAddress",
+    "Alert",
     "AskingEnded",
     "Assignment",
     "Backlog",
@@ -34,6 +36,7 @@ __all__ = [
     "Card",
     "ChainCheck",
     "ConnectionReads",
+    "Contradiction",
     "CustomerText",
     "Ghost",
     "GhostSaid",

@@ -20,6 +20,7 @@ from ledger import append, ingest, queries, restore_fence
 from reconcile import cards, webhook_apply
 from reconcile.ghosts import noting
 from reconcile.investigate import Asking, investigate
+from reconcile.late import alerts
 from reconcile.runs import keeping, making, working
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ def tick() -> None:
     made = making.from_due(due) if due else []
     hand_out([*(one.pk for one in made), *working.due(RUNS_MAX)])
     cards.fill()
+    alerts.tick()
     noting.look_again()
     keeping.sweep()
 
