@@ -15,13 +15,30 @@ from effects.pages import settings as own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page that the navigation leads to. `current` on the page itself and on those below it."""
+
+    word: str
+    address: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line of the navigation. `current` is true on the page itself and on pages below it."""
+    """One line of the navigation: a page, or several that belong together. Its link leads to the
+    first of those that the person may see."""
 
     word: str
     icon: str
-    address: str
-    current: bool
+    pages: tuple[Page, ...]
+
+    @property
+    def address(self) -> str:
+        return self.pages[0].address
+
+    @property
+    def current(self) -> bool:
+        return any(page.current for page in self.pages)
 
     @property
     def key(self) -> str:
@@ -43,18 +60,54 @@ class Shell:
     zone_is_chosen: bool
 
 
-# Word, icon, url name, and how the url names of the pages below it begin. An entry whose page is
-# not part of this installation is left out.
+# Word and icon, then the pages: word, url name, how the url names of the pages below it begin, and
+# who may see it. A page that is not part of this installation is left out, and so is an entry
+# without pages.
 _NAVIGATION: Final = (
-    ("Queue", "queue", "queue", ("queue", "call", "decision"), Ability.SEE),
-    ("Events", "turns", "events", ("event", "turn"), Ability.SEE),
-    ("Tools", "tools", "tools", ("tool",), Ability.SEE),
-    ("Webhooks", "download", "webhooks", ("webhook",), Ability.SEE_WEBHOOKS),
-    ("Outbox", "up", "outbox", ("outbox",), Ability.SEE_WEBHOOKS),
-    ("People", "people", "people", ("people", "person"), Ability.SEE),
-    ("Sandbox", "sandbox", "sandbox", ("sandbox",), Ability.SEE),
-    ("Second person", "eye", "second-person", ("second-person",), Ability.SEE),
-    ("API tokens", "key", "tokens", ("token",), Ability.SEE_TOKENS),
+    (
+        "Queue",
+        "queue",
+        (("Queue", "queue", ("queue", "call", "decision", "bulk"), Ability.SEE),),
+    ),
+    ("Events", "turns", (("Events", "turns", ("event", "turn"), Ability.SEE),)),
+    ("Runs", "runs", (("Runs", "runs", ("run",), Ability.SEE),)),
+    (
+        "Duplicates",
+        "duplicate",
+        (
+            ("Duplicates", "duplicates", ("duplicate",), Ability.SEE),
+            ("Ghosts", "ghosts", ("ghost",), Ability.SEE),
+            ("Told otherwise", "told-otherwise", ("told-otherwise",), Ability.SEE),
+        ),
+    ),
+    (
+        "Tools",
+        "tools",
+        (
+            ("Tools", "tools", ("tool",), Ability.SEE),
+            ("Contracts", "contracts", ("contract",), Ability.SEE),
+            ("Connections", "connections", ("connection",), Ability.EDIT_TOOLS),
+            ("Customer texts", "customer-texts", ("customer-texts",), Ability.SEE),
+        ),
+    ),
+    (
+        "Messages",
+        "download",
+        (
+            ("Webhooks", "webhooks", ("webhook",), Ability.SEE_WEBHOOKS),
+            ("Outbox", "outbox", ("outbox",), Ability.SEE_WEBHOOKS),
+        ),
+    ),
+    (
+        "People",
+        "people",
+        (
+            ("People", "people", ("people", "person"), Ability.SEE),
+            ("Second person", "second-person", ("second-person",), Ability.SEE),
+            ("API tokens", "tokens", ("token",), Ability.SEE_TOKENS),
+        ),
+    ),
+    ("Sandbox", "sandbox", (("Sandbox", "sandbox", ("sandbox",), Ability.SEE),)),
 )
 
 
@@ -105,15 +158,22 @@ def _entries(request: HttpRequest | None, role: Role | None = None) -> tuple[Ent
     match = getattr(request, "resolver_match", None)
     here = (match.url_name or "") if match else ""
     found = []
-    for word, icon, url_name, below, ability in _NAVIGATION:
-        if role is not None and not can(role, ability):
-            continue
-        try:
-            address = reverse(url_name)
-        except NoReverseMatch:
-            continue
-        found.append(Entry(word=word, icon=icon, address=address, current=here.startswith(below)))
+    for word, icon, listed in _NAVIGATION:
+        pages = tuple(
+            Page(word=name, address=address, current=here.startswith(below))
+            for name, url_name, below, ability in listed
+            if (role is None or can(role, ability)) and (address := _address(url_name))
+        )
+        if pages:
+            found.append(Entry(word=word, icon=icon, pages=pages))
     return tuple(found)
+
+
+def _address(url_name: str) -> str:
+    try:
+        return reverse(url_name)
+    except NoReverseMatch:
+        return ""
 
 
 def _memberships(membership: Membership | None) -> tuple[Membership, ...]:
