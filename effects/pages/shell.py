@@ -85,7 +85,7 @@ _NAVIGATION: Final = (
         "tools",
         (
             ("Tools", "tools", ("tool",), Ability.SEE),
-            ("Contracts", "contracts", ("contract",), Ability.SEE),
+            ("Contracts", "tool-contracts", ("tool-contract",), Ability.SEE),
             ("Connections", "connections", ("connection",), Ability.EDIT_TOOLS),
             ("Customer texts", "customer-texts", ("customer-texts",), Ability.SEE),
         ),
@@ -157,10 +157,13 @@ def initials(name: str) -> str:
 def _entries(request: HttpRequest | None, role: Role | None = None) -> tuple[Entry, ...]:
     match = getattr(request, "resolver_match", None)
     here = (match.url_name or "") if match else ""
+    # Where several fit, the longest beginning is meant: a tool's contract is a contract, no tool.
+    begun = (begin for _, _, pages in _NAVIGATION for _, _, below, _ in pages for begin in below)
+    mine = max(filter(here.startswith, begun), key=len, default=None)
     found = []
     for word, icon, listed in _NAVIGATION:
         pages = tuple(
-            Page(word=name, address=address, current=here.startswith(below))
+            Page(word=name, address=address, current=mine in below)
             for name, url_name, below, ability in listed
             if (role is None or can(role, ability)) and (address := _address(url_name))
         )
