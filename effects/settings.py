@@ -159,7 +159,7 @@ CELERY_BROKER_URL = ENVIRONMENT.broker_url or "redis://127.0.0.1:63790/0"
 COUNTERFOIL_VALKEY_URL = ENVIRONMENT.redis_url or (
     CELERY_BROKER_URL if CELERY_BROKER_URL.startswith("redis") else ""
 )
-CELERY_IMPORTS = ("reconcile.outbox.tasks",)
+CELERY_IMPORTS = ("reconcile.assign.tasks", "reconcile.bulk.tasks", "reconcile.outbox.tasks")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
