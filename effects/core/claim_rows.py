@@ -14,6 +14,7 @@ from effects.core.canonical import ArgumentRules, Refused
 from effects.core.identity import CallFacts, marker
 from effects.core.messages import CLAIMS_PER_BATCH_MAX, ClaimAnswer, ClaimRequest, Settle
 from effects.core.problems import LimitExceeded
+from effects.core.status import key_window
 from effects.core.vocabulary import AnswerCode, ClaimState, EffectClass, Flag, Reason
 
 __all__ = [
@@ -152,6 +153,7 @@ def read_answer(row: Sequence[Any], request: ClaimRequest) -> ClaimAnswer | None
         send_within_seconds=_seconds(send_within) if sends else None,
         lease_until=lease_until,
         safe_retry_until=safe_retry_until,
+        key_window=key_window(EffectClass(effect_class), safe_retry_until) if claim_id else None,
         retry_after_seconds=_whole_seconds(retry_after),
         decision_pending=decision_pending,
         flags=tuple(map(Flag, flags)),

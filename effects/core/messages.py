@@ -18,6 +18,7 @@ from effects.core.vocabulary import (
     ClaimState,
     EffectClass,
     Flag,
+    KeyWindow,
     Outcome,
     Reason,
     Verdict,
@@ -99,6 +100,8 @@ class ClaimAnswer(Message):
 
     `key`, `marker` and `send_within_seconds` are there only when the code permits a send.
     `send_within_seconds` counts from before the client asked, by its own monotonic clock.
+    `key_window` says what a missing `safe_retry_until` means: no key, or a window that nobody
+    published and that counts as closed.
     `for_model` is the exact object to hand to the model as the tool's result.
     `offline` comes with every answer about a tool that may be sent while the ledger is away.
     """
@@ -116,6 +119,7 @@ class ClaimAnswer(Message):
     send_within_seconds: float | None = None
     lease_until: datetime | None = None
     safe_retry_until: datetime | None = None
+    key_window: KeyWindow | None = None
     retry_after_seconds: int | None = None
     flags: tuple[Flag, ...] = ()
     blocker: UUID | None = None

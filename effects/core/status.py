@@ -11,9 +11,9 @@ from uuid import UUID
 
 from effects.core.for_model import for_model
 from effects.core.messages import ClaimAnswer, DecisionShown
-from effects.core.vocabulary import ClaimState, EffectClass, Flag, Reason, Verdict
+from effects.core.vocabulary import ClaimState, EffectClass, Flag, KeyWindow, Reason, Verdict
 
-__all__ = ["Shown", "is_news", "read_shown", "status_answer"]
+__all__ = ["Shown", "is_news", "key_window", "read_shown", "status_answer"]
 
 UNSETTLED: Final = frozenset({ClaimState.IN_FLIGHT, ClaimState.UNKNOWN})
 """States in which an agent can only wait. A released claim is not among them: it waits for the
@@ -63,7 +63,8 @@ def status_answer(shown: Shown) -> ClaimAnswer:
         fence=shown.fence,
         generation=shown.generation,
         lease_until=shown.lease_until if in_flight else None,
-        safe_retry_until=safe_retry_until(shown.window_until, shown.margin),
+        safe_retry_until=(until := safe_retry_until(shown.window_until, shown.margin)),
+        key_window=key_window(shown.effect_class, until),
         retry_after_seconds=_retry_after_seconds(shown),
         flags=shown.flags,
         provider_object=shown.provider_object,
@@ -119,6 +120,13 @@ def safe_retry_until(window_until: datetime | None, margin: timedelta) -> dateti
     None: the provider publishes no window, or the tool has no key.
     """
     return None if window_until is None else window_until - margin
+
+
+def key_window(effect_class: EffectClass, safe_until: datetime | None) -> KeyWindow:
+    """What there is to rely on for a repeat under the claim's key."""
+    if safe_until is not None:
+        return KeyWindow.UNTIL
+    return KeyWindow.UNKNOWN if effect_class is EffectClass.KEYED_WRITE else KeyWindow.NO_KEY
 
 
 def is_news(told: ClaimAnswer, first: ClaimAnswer) -> bool:

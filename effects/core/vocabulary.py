@@ -108,6 +108,15 @@ class AnswerCode(StrEnum):
     IDENTITIES_DISAGREE = "identities_disagree"
 
 
+class KeyWindow(StrEnum):
+    """Until when a provider is sure to know a claim's key. Unknown counts as closed: nobody may
+    repeat the call with it and rely on that."""
+
+    UNTIL = "until"  # the answer's own safe_retry_until
+    UNKNOWN = "unknown"  # not published, or nobody said that a key was sent
+    NO_KEY = "no_key"
+
+
 class Flag(StrEnum):
     WEAK_TOOL_CALL_ID = "weak_tool_call_id"
     IDENTICAL_IN_TURN = "identical_in_turn"
