@@ -182,7 +182,7 @@ def look_in_transactions(probe: Probe) -> Look:
         return misconfigured(probe, unusable(error), TRANSACTION_ROUTE)
 
     def find(rest: Rest, base: Look) -> Finding:
-        since, until = window_of([probe])
+        since, until = window_of([probe])[0], probe.asked_at
         # Their report covers 31 days at once; what is older is not looked for, and never absent.
         since = max(since, until - REPORT_DAYS_MAX)
         params = {

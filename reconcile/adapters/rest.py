@@ -167,7 +167,7 @@ class Rest:
         if fault is not None and fault[0] is not SightingWord.UNMAPPED:
             return fault
         # "Not found" is what a wrong account or mode is answered with too, so it is no absence.
-        said = literal(self._told_of(answered)[:200].decode("utf-8", "replace"))
+        said = literal(" ".join(self._told_of(answered).decode("utf-8", "replace").split()))
         why = f"The provider refuses the question (HTTP {answered.status}): {said}"
         return SightingWord.MISCONFIGURED, why
 

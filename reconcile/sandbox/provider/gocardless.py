@@ -7,7 +7,7 @@ a key is kept is not published: here for ever. What a second request gets while 
 is not published either: here it waits.
 
 Bearer token ``sandbox_<organisation>`` or ``live_<organisation>``; each organisation has the one
-creditor ``CR<ORGANISATION>``.
+creditor ``CR<ORGANISATION>``, in live mode ``CRLIVE<ORGANISATION>``.
 """
 
 import re
@@ -228,7 +228,8 @@ class GoCardless(Dialect):
 
 
 def _creditor_id(call: Call) -> str:
-    return f"CR{call.account.upper()}"
+    live = "LIVE" if call.scope.endswith("/live") else ""
+    return f"CR{live}{call.account.upper()}"
 
 
 def _created(bound: float, *, least: bool) -> Callable[[Json], bool]:
