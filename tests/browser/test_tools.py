@@ -107,11 +107,37 @@ def test_the_pages_are_accessible_and_fit(admin: Page, shop: Workspace) -> None:
     # Colours do not depend on the width, so they are looked at once.
     for size, look_for_faults in ((DESK, faults_in_every_look), (PHONE, faults)):
         admin.set_viewport_size(size)  # type: ignore[arg-type]  # width and height
-        for name, address in (("tools", "/tools/"), ("tool-form", f"/tools/{charge.pk}/")):
+        for name, address in (
+            ("tools", "/tools/"),
+            ("tool-form", f"/tools/{charge.pk}/"),
+            ("contracts", "/contracts/"),
+            ("contract", "/contracts/stripe.v1/"),
+        ):
             admin.goto(address)
             assert overflow_pixels(admin) == 0
             assert not look_for_faults(admin)
             keep_picture(admin, f"{name}-{size['width']}")
+
+
+def test_a_tool_leads_to_its_contract_and_a_wider_window_is_refused_with_its_source(
+    admin: Page, shop: Workspace
+) -> None:
+    charge = a_keyed_tool(shop)
+    admin.goto(f"/tools/{charge.pk}/")
+    admin.get_by_label("Contract", exact=True).select_option("zendesk")
+    admin.get_by_label("Safe-retry window").fill("24 h")
+    admin.get_by_label("Reason").fill("Tickets now")
+    admin.get_by_role("button", name="Review version 2").click()
+    expect(admin.locator("#id_window_seconds_error")).to_contain_text("2 h and no longer")
+
+    admin.goto(f"/tools/{charge.pk}/")
+    admin.get_by_role("link", name="All of Stripe API v1").click()
+    expect(admin.get_by_role("heading", name="Stripe API v1", level=1)).to_be_visible()
+    link = admin.get_by_role("link", name="Stripe API reference, Idempotent requests").first
+    expect(link).to_have_attribute("href", "https://docs.stripe.com/api/idempotent_requests")
+    crumbs = admin.get_by_role("navigation", name="Where you are")
+    crumbs.get_by_role("link", name="Contracts").click()
+    expect(admin.get_by_role("heading", name="Contracts", level=1)).to_be_visible()
 
 
 def test_support_reads_a_tool_and_sees_who_may_change_it(
