@@ -135,7 +135,7 @@ def _limit(limit: Limit) -> str:
 def _statuses(terms: Terms) -> Iterator[Line]:
     for each in terms.statuses:
         final = f"; final: {', '.join(each.final)}" if each.final else "; none is final"
-        yield _line(f"Status of a {each.noun}", f"{', '.join(each.words)}{final}", each)
+        yield _line(f"{each.noun}, status", f"{', '.join(each.words)}{final}", each)
 
 
 def _refusals(terms: Terms) -> str:
