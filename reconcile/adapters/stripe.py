@@ -47,6 +47,11 @@ from reconcile.adapters.stripe_kinds import (
 from reconcile.adapters.stripe_objects import MarkerIn, marker_of, read_config
 from reconcile.adapters.stripe_reading import SECONDS_MAX, SKEW, Reading, Window, objects_by_key
 from reconcile.adapters.stripe_scan import scan_for
+from reconcile.adapters.stripe_updates import (
+    UPDATE_ROUTES,
+    look_for_update,
+    read_update_config,
+)
 
 __all__ = ["LOOKUPS", "forget_accounts"]
 
@@ -71,14 +76,14 @@ class Search:
     def look(self) -> Look:
         fault = fault_of(self.probe)
         if fault is not None:
-            return misplaced(self.probe, self.kind, self.door, fault)
+            return misplaced(self.probe, self.findings.route, self.door, fault)
         try:
             return self._look()
         except WrongAccount as error:
-            return misplaced(self.probe, self.kind, self.door, str(error))
+            return misplaced(self.probe, self.findings.route, self.door, str(error))
         except (NoAnswer, NotAllowed, stripe.StripeError) as error:
-            query, route = query_of(self.probe, self.reading), self.findings.route
-            return in_vain(self.probe, self.kind, self.door, error=error, query=query, route=route)
+            query = query_of(self.probe, self.reading)
+            return in_vain(self.probe, self.findings.route, self.door, error=error, query=query)
 
     def _look(self) -> Look:
         config, findings = read_config(self.probe.config), self.findings
@@ -176,8 +181,8 @@ def look_for(kind: Kind) -> Callable[[Probe], Look]:
     return lambda probe: Search(probe, kind).look()
 
 
-LOOKUPS: Final = tuple(
-    Lookup(
+def _lookup(word: str, kind: Kind) -> Lookup:
+    return Lookup(
         kind=word,
         label=f"Stripe: list {kind.noun}s, match our marker",
         connection_kind="stripe",
@@ -187,5 +192,17 @@ LOOKUPS: Final = tuple(
         contract="stripe.v1",
         routes=kind.routes,
     )
-    for word, kind in KIND_OF_LOOKUP.items()
+
+
+LOOKUPS: Final = (
+    *(_lookup(word, kind) for word, kind in KIND_OF_LOOKUP.items()),
+    Lookup(
+        kind="stripe.updates",
+        label="Stripe: retrieve the object that the call changes, match our marker",
+        connection_kind="stripe",
+        look=look_for_update,
+        read_config=read_update_config,
+        contract="stripe.v1",
+        routes=UPDATE_ROUTES,
+    ),
 )

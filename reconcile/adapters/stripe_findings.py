@@ -16,7 +16,7 @@ from reconcile.adapters.base import Delay, KeyLife, Look, Probe, Route, kept
 from reconcile.adapters.door import NoAnswer, NotAllowed
 from reconcile.adapters.matching import Match, seen
 from reconcile.adapters.stripe_client import PINNED_VERSION, ReadOnly
-from reconcile.adapters.stripe_kinds import LIST, Kind
+from reconcile.adapters.stripe_kinds import Kind
 from reconcile.adapters.stripe_objects import (
     MarkerIn,
     match,
@@ -47,8 +47,11 @@ class Findings:
 
     def take(self, item: dict[str, Any], life: KeyLife | None) -> None:
         """One object that carries the claim's marker or was made by its key."""
+        self.keep(item, match(self.probe, self.kind, item, life))
+
+    def keep(self, item: dict[str, Any], matched: Match) -> None:
         self.objects[str(item["id"])] = without_secrets(item)
-        self.matches.append(match(self.probe, self.kind, item, life))
+        self.matches.append(matched)
 
     def of(self, reading: Reading) -> None:
         """What a reading that has ended says about this claim's own interval."""
@@ -99,21 +102,13 @@ def query_of(probe: Probe, reading: Reading | None) -> str:
     return f"{asked}; version {config.api_version or PINNED_VERSION}"
 
 
-def in_vain(
-    probe: Probe,
-    kind: Kind,
-    door: ReadOnly,
-    *,
-    error: Exception,
-    query: str = "",
-    route: Route | None = None,
-) -> Look:
+def in_vain(probe: Probe, route: Route, door: ReadOnly, *, error: Exception, query: str) -> Look:
     """The look that found no answer, whatever kept it from coming."""
     word, why = _word_of_error(error)
     retry_after = door.last.headers.get("retry-after", "") if door.last else ""
     told = isinstance(error, stripe.StripeError) and door.last is not None
     return replace(
-        _dated(probe, route or LIST.of(kind.noun), door, query=query),
+        _dated(probe, route, door, query=query),
         word=word,
         why=why,
         right_place=False,
@@ -123,9 +118,9 @@ def in_vain(
     )
 
 
-def misplaced(probe: Probe, kind: Kind, door: ReadOnly, why: str) -> Look:
+def misplaced(probe: Probe, route: Route, door: ReadOnly, why: str) -> Look:
     """The look of a connection or an entry that cannot be used as it is."""
-    look = _dated(probe, LIST.of(kind.noun), door, query="")
+    look = _dated(probe, route, door, query="")
     return replace(look, word=SightingWord.MISCONFIGURED, why=why, right_place=False)
 
 

@@ -189,7 +189,7 @@ def _no_amount(_item: Mapping[str, Any]) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kind:
     """One kind of object: how it is listed, and what its statuses say.
 

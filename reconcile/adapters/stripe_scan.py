@@ -102,8 +102,9 @@ class _Scan:
         )
 
     def _all(self, why: str) -> Scan:
+        route = LIST.of(self.kind.noun)
         return self._answer(
-            {probe.claim_id: misplaced(probe, self.kind, self.door, why) for probe in self.probes}
+            {probe.claim_id: misplaced(probe, route, self.door, why) for probe in self.probes}
         )
 
     # Reading
@@ -187,7 +188,8 @@ class _Scan:
         probe = one.findings.probe
         query = f"one reading for {len(self.probes)} calls: {query_of(probe, one.reading)}"
         if self.error is not None and not (one.findings.matches or one.findings.whole):
-            return in_vain(probe, self.kind, self.door, error=self.error, query=query)
+            route = one.findings.route
+            return in_vain(probe, route, self.door, error=self.error, query=query)
         return one.findings.look(self.door, right_place=self.confirmed, query=query)
 
 

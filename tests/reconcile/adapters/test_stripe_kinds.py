@@ -12,7 +12,7 @@ from effects.core.vocabulary import SightingWord
 from reconcile.adapters import stripe_reading
 from reconcile.adapters.base import Look
 from reconcile.adapters.stripe import look_for
-from reconcile.adapters.stripe_kinds import CHARGES, PAYMENT_INTENTS, PAYOUTS, REFUNDS
+from reconcile.adapters.stripe_kinds import CHARGES, PAYMENT_INTENTS, PAYOUTS
 from reconcile.sandbox.provider.payouts import FAILS_LATE
 from reconcile.sandbox.provider.recipes import PAYOUT_STEP_SECONDS, SEARCH_LAG_SECONDS
 from reconcile.sandbox.provider.server import Provider
@@ -96,15 +96,6 @@ def test_a_payout_is_pending_until_it_is_paid_and_may_fail_then(customer: Custom
         ("paid", SightingWord.FOUND),
         ("failed", SightingWord.FOUND_DIFFERENT),
     ]
-
-
-@pytest.mark.parametrize("kind", [PAYMENT_INTENTS, CHARGES, REFUNDS, PAYOUTS], ids=lambda k: k.noun)
-def test_an_effect_is_final_only_where_nothing_undoes_it(kind: Any) -> None:
-    undone = {"Payout": {"paid"}, "Refund": {"succeeded"}}
-    effects = {status for status, word in kind.words.items() if word is SightingWord.FOUND}
-
-    assert effects - kind.final == undone.get(kind.noun, set())
-    assert kind.final <= set(kind.words)
 
 
 # Whose account, and which mode
