@@ -31,6 +31,7 @@ class Ability(StrEnum):
     TAKE = "take"
     ASSIGN = "assign"
     ASK = "ask"
+    RUN = "run"  # a run of look-ups: starts, stops and repeats one
     HAPPENED = "happened"
     NOT_HAPPENED = "not_happened"
     RELEASE_SAME = "release_same"
@@ -45,6 +46,7 @@ class Ability(StrEnum):
     SECOND_PERSON = "second_person"  # asks one
     SNOOZE = "snooze"
     CLOSE_CASE = "close_case"
+    EXPLAIN_GHOST = "explain_ghost"  # a provider's effect without a call
     BULK_DECIDE = "bulk_decide"  # many calls at once; each needs its own ability as well
     EDIT_RULES = "edit_rules"  # which decisions need a second person
     EDIT_CUSTOMER_TEXTS = "edit_customer_texts"
@@ -77,6 +79,7 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.TAKE: _STAFF,
     Ability.ASSIGN: _STAFF,
     Ability.ASK: _STAFF,
+    Ability.RUN: _STAFF,
     Ability.HAPPENED: _DECIDERS,
     Ability.NOT_HAPPENED: _DECIDERS,
     Ability.RELEASE_SAME: _DECIDERS,
@@ -92,6 +95,7 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.SECOND_PERSON: _DECIDERS,
     Ability.SNOOZE: _STAFF,
     Ability.CLOSE_CASE: _DECIDERS,
+    Ability.EXPLAIN_GHOST: _DECIDERS,
     # One wrong filter moves a thousand calls, so it is apart from deciding about one.
     Ability.BULK_DECIDE: _LEADS,
     Ability.EDIT_RULES: frozenset({Role.ADMIN}),
@@ -114,6 +118,8 @@ ABILITY_WORDS: Final[dict[Ability, str]] = {
     Ability.ASSIGN: "Assign a call to somebody",
     Ability.NOTE: "Write a note on a call",
     Ability.ASK: "Ask the provider now",
+    Ability.RUN: "Start, stop and repeat runs of look-ups",
+    Ability.EXPLAIN_GHOST: "Explain an effect that has no call",
     Ability.SNOOZE: "Snooze a call",
     Ability.LOST: "Declare the worker lost",
     Ability.WITHDRAW: "Undo a held decision",

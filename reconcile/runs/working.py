@@ -45,7 +45,7 @@ LEASE: Final = timedelta(seconds=150)
 reading, and Celery's time limit for the task."""
 SECONDS_MAX: Final = 60.0
 """How long one worker stays at a run before it hands it on, so that no run holds a worker."""
-ALIVE_SECONDS: Final = 1.0
+SIGN_SECONDS: Final = 1.0
 DEATHS_MAX: Final = 3
 """When so many workers in a row died at a run without finishing a call, it is interrupted."""
 SHARED_MAX: Final = 1000
@@ -81,7 +81,7 @@ class Work:
 
     run: Run
     ends_at: float
-    seen_alive_at: float = 0.0
+    signed_at: float = 0.0
 
     @property
     def scheduled(self) -> bool:
@@ -97,13 +97,19 @@ class Work:
         return time.monotonic() >= self.ends_at
 
     def alive(self) -> None:
-        """Every second a sign of life, which keeps the run for this worker. Raises `Stop`."""
-        if time.monotonic() < self.seen_alive_at + ALIVE_SECONDS:
-            return
-        mine = Run.objects.filter(pk=self.run.pk, state=Run.State.RUNNING, stop_asked_at=None)
-        if not mine.update(due_at=queries.clock() + LEASE):
+        """A sign of life, which keeps the run for this worker. Raises `Stop`."""
+        if not self._sign():
             raise Stop
-        self.seen_alive_at = time.monotonic()
+
+    def still_at_it(self) -> None:
+        """The same where there is no stopping: an answer that was given is recorded."""
+        if time.monotonic() >= self.signed_at + SIGN_SECONDS:
+            self._sign()
+
+    def _sign(self) -> bool:
+        self.signed_at = time.monotonic()
+        mine = Run.objects.filter(pk=self.run.pk, state=Run.State.RUNNING, stop_asked_at=None)
+        return bool(mine.update(due_at=queries.clock() + LEASE))
 
 
 # Which run, and when it is over
@@ -231,6 +237,7 @@ def _ask_all(one: Work) -> None:
         for batch in batched(claim_ids, SHARED_MAX):
             if one.is_over:
                 return
+            one.alive()
             _ask_about(one, {claim_id: items[claim_id] for claim_id in batch})
 
 
@@ -252,7 +259,7 @@ def _alike(items: Items) -> list[list[UUID]]:
 def _ask_about(one: Work, items: Items) -> None:
     questions = []
     for claim_id, item in items.items():
-        one.alive()
+        one.still_at_it()
         with _alone(one, item):
             question = asking_one.prepare(one.run.workspace_id, claim_id)
             if isinstance(question, Unasked):
@@ -289,6 +296,7 @@ def _one_by_one(one: Work, items: Items, questions: Sequence[Question]) -> None:
 def _with_one_reading(
     one: Work, items: Items, questions: Sequence[Question], many: Callable[[Sequence[Probe]], Scan]
 ) -> None:
+    one.alive()
     if (free_at := _turn(one, questions[0])) is not None:
         _rest(one, items, questions, free_at)
         return
@@ -305,7 +313,7 @@ def _with_one_reading(
     _note(one, questions[0], list(scan.looks.values()), scan.reads)
     noting.note_strangers(connection, scan.strangers, queries.clock())
     for question in questions:
-        one.alive()
+        one.still_at_it()
         claim_id = question.read.claim.pk
         look = scan.looks.get(claim_id)
         with _alone(one, items[claim_id]):

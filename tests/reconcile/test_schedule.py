@@ -64,6 +64,12 @@ FRESH = Plan(
             SECOND,
             id="a second read at once, also after a look-up that took its time",
         ),
+        pytest.param({"heard_lately": True}, 15 * SECOND, id="later while webhooks arrive"),
+        pytest.param(
+            {"heard_lately": True, "look_again_at": T0 + MINUTE + 2 * SECOND},
+            2 * SECOND,
+            id="a second read at once, webhooks or not",
+        ),
         pytest.param(
             {"strong_from": T0 + MINUTE + 3 * SECOND}, 4 * SECOND, id="when an absence counts"
         ),
@@ -77,8 +83,11 @@ def test_the_pause_after_a_look_up(changes: dict[str, Any], pause: timedelta) ->
 
 @pytest.mark.parametrize("before", [2 * HOUR, 15 * MINUTE])
 @pytest.mark.parametrize("tries", [20, 50, 5000])
-def test_a_closing_window_is_always_asked_about(before: timedelta, tries: int) -> None:
-    plan = replace(FRESH, now=WINDOW - before - MINUTE, tries=tries)
+@pytest.mark.parametrize("heard_lately", [False, True])
+def test_a_closing_window_is_always_asked_about(
+    before: timedelta, tries: int, *, heard_lately: bool
+) -> None:
+    plan = replace(FRESH, now=WINDOW - before - MINUTE, tries=tries, heard_lately=heard_lately)
 
     assert next_look(plan) == WINDOW - before
 
