@@ -253,6 +253,11 @@ def probe(read: Read, connection: Connection, facts: ClaimFacts) -> Probe:
         customer=registry.customer(tool, read.arguments_text),
         unmarked=any(attempt.marker_sent is not True for attempt in facts.open_attempts),
         settled_from=facts.absence_strong_from,
+        named=tuple(
+            dict.fromkeys(
+                e.object for e in read.events if e.kind == EventKind.REPORTED and e.object
+            )
+        ),
     )
 
 

@@ -72,7 +72,7 @@ class Probe:
     where it was emptied. `amount` and `customer` are what the tool says its arguments ask for.
     `unmarked` says that some open attempt is not known to have carried our marker. `settled_from`
     is the instant from which on no provider still works on the last possible send, None where no
-    attempt is open.
+    attempt is open. `named` are the provider objects that attempts named in their reports.
     """
 
     claim_id: UUID
@@ -86,6 +86,7 @@ class Probe:
     customer: str | None = None
     unmarked: bool = False
     settled_from: datetime | None = None
+    named: tuple[str, ...] = ()
 
     @property
     def markers(self) -> dict[str, KeyLife]:

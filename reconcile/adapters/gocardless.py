@@ -6,6 +6,9 @@ pagination, metadata, payments and refunds); no filter asks for metadata or for 
 serves every call that was open in its interval. How soon an object is listed is not published, so
 an absence is no proof unless the registry entry says so.
 
+A key that made something is answered with 409 and the id of it. Where an attempt's report names
+such an object and the list does not show it, it is retrieved.
+
 A payment by direct debit is only asked for when it is made: until it is ``confirmed`` the money may
 still not come, and even then it may be charged back.
 """
@@ -18,8 +21,9 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Final
+from urllib.parse import quote
 
-from effects.core.identity import MARKER_METADATA_KEY
+from effects.core.identity import MARKER_METADATA_KEY, read_marker
 from effects.core.vocabulary import SightingWord
 from reconcile.adapters.answering import (
     NOT_SET,
@@ -28,11 +32,14 @@ from reconcile.adapters.answering import (
     Reading,
     Told,
     all_alike,
+    as_evidence,
     begun,
+    completed,
     in_vain,
     misconfigured,
     one_of,
     read_pages,
+    seen_in,
     sort_out,
     unusable,
     window_of,
@@ -49,7 +56,7 @@ from reconcile.adapters.base import (
     Scan,
 )
 from reconcile.adapters.door import NoAnswer, NotAllowed
-from reconcile.adapters.object_rules import ObjectRules, checked_items
+from reconcile.adapters.object_rules import ObjectRules, checked_items, match_of
 from reconcile.adapters.rest import (
     ProviderLookup,
     Rest,
@@ -64,6 +71,8 @@ from reconcile.adapters.rest import (
 
 API_VERSION: Final = "2015-07-06"
 PAGE_SIZE: Final = 500
+NAMED_MAX: Final = 5
+"""Most objects that reports named of which each is retrieved, the latest first."""
 HOSTS: Final = {"api.gocardless.com": "live", "api-sandbox.gocardless.com": "test"}
 CLOCK_DIFFERENCE_NOTICED: Final = timedelta(seconds=CLOCK_SKEW_SECONDS / 2)
 """The interval is wide enough for less than this; for more it is read anew, and begins earlier."""
@@ -92,9 +101,11 @@ REFUND_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind of object. `name` is its list's; `by_creditor`: the list knows that filter."""
+    """One kind of object. `name` is its list's, `prefix` how its ids begin; `by_creditor`: the list
+    knows that filter."""
 
     name: str
+    prefix: str
     words: Mapping[str, SightingWord]
     by_creditor: bool
 
@@ -102,9 +113,13 @@ class Kind:
     def route(self) -> str:
         return f"List {self.name} of the time in question"
 
+    @property
+    def named_route(self) -> str:
+        return f"Retrieve what an answer named of the {self.name}"
 
-PAYMENTS: Final = Kind(name="payments", words=PAYMENT_WORDS, by_creditor=True)
-REFUNDS: Final = Kind(name="refunds", words=REFUND_WORDS, by_creditor=False)
+
+PAYMENTS: Final = Kind(name="payments", prefix="PM", words=PAYMENT_WORDS, by_creditor=True)
+REFUNDS: Final = Kind(name="refunds", prefix="RF", words=REFUND_WORDS, by_creditor=False)
 
 read_config: Final = read_as(ProviderLookup)
 
@@ -149,6 +164,12 @@ LOOKUPS: Final = tuple(
                 proves_absence=True,
                 matched_by=MatchedBy.MARKER,
             ),
+            Route(
+                name=kind.named_route,
+                delay_class=None,
+                proves_absence=False,
+                matched_by=MatchedBy.REFERENCE,
+            ),
         ),
     )
     for kind in (PAYMENTS, REFUNDS)
@@ -191,7 +212,50 @@ class _Listing:
             query=f"{self.base.query}; {len(reading.items)} objects on {reading.pages} pages",
             interval_from=self.since,
         )
-        return sort_out(self.probes, self.rules, reading, self.base, self.told)
+        scan = sort_out(self.probes, self.rules, reading, self.base, self.told)
+        looks = {probe.claim_id: self._with_named(probe, scan) for probe in self.probes}
+        return replace(scan, looks=looks, reads=self.told.reads)
+
+    def _with_named(self, probe: Probe, scan: Scan) -> Look:
+        """The call's look; where it shows nothing, what the objects say that its reports named."""
+        listed = scan.looks[probe.claim_id]
+        if listed.word is not SightingWord.ABSENT or listed.others or not probe.named:
+            return listed
+        named = probe.named[-NAMED_MAX:]
+        base = replace(
+            self.base,
+            route=self.kind.named_route,
+            matched_by=MatchedBy.REFERENCE,
+            asked_at=probe.asked_at,
+            query=f"GET /{self.kind.name}/ {', '.join(named)}",
+        )
+        try:
+            items = [item for one in named for item in self._retrieved(one, probe)]
+            matches = [
+                match_of(probe, self.rules, item, probe.markers.get(_marker_of(item)))
+                for item in items
+            ]
+        except (CannotSay, NoAnswer, NotAllowed) as error:
+            return replace(in_vain(base, error, self.told), reads=0)
+        except ValueError as error:
+            why = f"The answer cannot be read: {error}"
+            return replace(base, word=SightingWord.UNMAPPED, why=why)
+        if not matches:
+            return listed
+        look = completed(seen_in(base, matches, complete=True), self.told, raw=as_evidence(items))
+        return replace(look, reads=0)
+
+    def _retrieved(self, object_id: str, probe: Probe) -> list[dict[str, Any]]:
+        """The named object, unless it is of another kind, gone, or bears another call's marker."""
+        if not object_id.startswith(self.kind.prefix):
+            return []
+        path = f"/{self.kind.name}/{quote(object_id, safe='')}"
+        status, answer = self.rest.read(path, also=(404,))
+        item = member(answer, self.kind.name)
+        if status == 404 or not isinstance(item, dict):
+            return []
+        foreign = read_marker(_marker_of(item))
+        return [] if foreign and foreign[0] != probe.claim_id else [item]
 
     def _check_the_place(self) -> None:
         """See whether the secret reads the registered creditor, which is another's elsewhere."""
@@ -232,6 +296,10 @@ class _Listing:
             return self.probes[0].asked_at - parsedate_to_datetime(self.told.dated)
         except (TypeError, ValueError):
             return timedelta(0)
+
+
+def _marker_of(item: Mapping[str, Any]) -> str:
+    return str(member(item, "metadata", MARKER_METADATA_KEY))
 
 
 def _page_of(answer: Any, name: str) -> Page:

@@ -13,6 +13,7 @@ from effects.core.identity import marker
 from effects.core.vocabulary import SightingWord
 from reconcile.adapters import checkout as adapter
 from reconcile.adapters.base import Delay, Look, MatchedBy, Probe
+from reconcile.adapters.rest import host_mode
 from reconcile.lookups import LOOKUPS
 from reconcile.sandbox.provider.server import Provider
 from tests.reconcile.adapters.loopback import loopback, whole
@@ -216,7 +217,7 @@ def test_a_list_that_counts_more_than_it_shows_is_not_whole() -> None:
 
 def test_the_name_before_a_host_leaves_it_the_same_host() -> None:
     modes = {
-        host: adapter.host_mode(a_place(f"https://{host}"), adapter.HOSTS)
+        host: host_mode(a_place(f"https://{host}"), adapter.HOSTS)
         for host in ("api.checkout.com", "shop.api.checkout.com", "evil-api.checkout.com.example")
     }
 

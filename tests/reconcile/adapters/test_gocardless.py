@@ -170,7 +170,7 @@ def test_another_amount_differs(shopper: Shopper, provider: Provider) -> None:
     ids=["another creditor", "another mode", "no token"],
 )
 def test_a_wrong_place_is_misconfigured_and_never_an_absence(
-    shopper: Shopper, place: dict[str, str], says: str
+    shopper: Shopper, place: dict[str, Any], says: str
 ) -> None:
     shopper.debit("k1", MARKER)
     probe = asked(shopper)
@@ -231,6 +231,25 @@ def test_one_list_answers_for_many_calls_and_names_what_is_nobodys(shopper: Shop
     assert scan.reads == 2, "one for the creditor, one for the list"
     assert [one.id for one in scan.strangers] == [stray]
     assert look_many([first, second]).reads == 1, "whose the secret is, is remembered"
+
+
+def test_what_a_409_named_is_retrieved_where_the_list_does_not_show_it(
+    shopper: Shopper, provider: Provider
+) -> None:
+    made = shopper.debit("k1", "unmarked").json()["payments"]
+    put_status(provider, "payments", made["id"], "confirmed")
+    error = shopper.debit("k1", MARKER).json()["error"]["errors"][0]
+    theirs = shopper.debit("k2", marker(OTHER_CLAIM, 1)).json()["payments"]["id"]
+    probe = asked(shopper)
+    unnamed = look(probe)
+
+    named = look(replace(probe, named=("RF1", error["links"]["conflicting_resource_id"])))
+    another = look(replace(probe, named=(theirs, "PMGONE")))
+
+    assert (unnamed.word, another.word) == (SightingWord.ABSENT, SightingWord.ABSENT)
+    assert (named.word, named.objects) == (SightingWord.FOUND, (made["id"],))
+    assert named.route == "Retrieve what an answer named of the payments"
+    assert theirs.encode() not in (another.raw or b"")
 
 
 def test_the_interval_begins_earlier_where_their_clock_is_behind_ours() -> None:

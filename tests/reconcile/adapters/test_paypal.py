@@ -35,7 +35,7 @@ def asked(shopper: Shopper, **arguments: str) -> Probe:
     return replace(a_probe(shopper.url, place=place), arguments=arguments)
 
 
-def at(probe: Probe, **place: str) -> Probe:
+def at(probe: Probe, **place: Any) -> Probe:
     return replace(probe, place=replace(probe.place, **place))
 
 

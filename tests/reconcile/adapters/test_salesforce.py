@@ -38,7 +38,7 @@ def asked(shopper: Shopper, **config: Any) -> Probe:
     return a_probe(shopper.url, place=place, config={**ENTRY, **config})
 
 
-def at(probe: Probe, **place: str) -> Probe:
+def at(probe: Probe, **place: Any) -> Probe:
     return replace(probe, place=replace(probe.place, **place))
 
 
