@@ -33,13 +33,15 @@ class HttpPages:
         answered = self._get(following or self._first)
         absent_when = self._absent_when()
         if _says_absent(absent_when, answered):
+            if answered.body.strip():
+                self._note_account(decoded(answered.body))
             return Page(items=(), body=answered.body, absent=True)
         fault = fault_of_status(answered.status)
         if fault is not None:
             raise CannotSay(*fault, answered.body)
         try:
             answer = decoded(answered.body)
-            self.account = search(self._rules.account, answer) if self._rules.account else None
+            self._note_account(answer)
             items = self._items(answer)
             follows = self._following(answered, answer, items, following)
         except ValueError as error:
@@ -50,6 +52,9 @@ class HttpPages:
             following=follows,
             absent=absent_when.empty and not items,
         )
+
+    def _note_account(self, answer: Any) -> None:
+        self.account = search(self._rules.account, answer) if self._rules.account else None
 
     def _get(self, url: str) -> Answered:
         secret = f"{self._rules.auth_prefix}{self._place.secret}"
