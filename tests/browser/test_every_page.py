@@ -34,7 +34,9 @@ NOT_PAGES = frozenset(
     {"/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/", "/v1/traces"}
 )
 """Answers to programs, and addresses that only take a form."""
-ONLY_TAKE_A_FORM = frozenset({"/settings/sessions/end/", "/second-person/retire/"})
+ONLY_TAKE_A_FORM = frozenset(
+    {"/bulk/new/", "/chain/verify/", "/settings/sessions/end/", "/second-person/retire/"}
+)
 
 
 def plain_addresses(patterns: list[URLPattern | URLResolver], before: str = "/") -> Iterator[str]:
