@@ -14,6 +14,7 @@ from effects.models_people import DeskSession, MemberChange
 
 __all__ = [
     "Connection",
+    "ConnectionChange",
     "DeskSession",
     "MemberChange",
     "Membership",
@@ -85,9 +86,10 @@ class Connection(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="connections")
     name = models.CharField(max_length=100)
     kind = models.CharField(max_length=20, choices=Kind)
-    base_url = models.URLField(max_length=500)
+    base_url = models.CharField(max_length=500)  # https://… or, for a database, postgresql://…
     account = models.CharField(max_length=100, blank=True, default="")
     secret_name = models.CharField(max_length=100, blank=True, default="")
+    version = models.PositiveIntegerField(default=1, db_default=1)
 
     class Meta:
         constraints = [
@@ -106,6 +108,31 @@ class Connection(models.Model):
     @override
     def __str__(self) -> str:
         return self.name
+
+
+class ConnectionChange(models.Model):
+    """One version of a connection as it was saved, by whom and why. Never changed afterwards."""
+
+    connection = models.ForeignKey(Connection, on_delete=models.PROTECT, related_name="changes")
+    version = models.PositiveIntegerField()
+    changed_at = models.DateTimeField()
+    changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True
+    )
+    reason = models.CharField(max_length=500, blank=True, default="")
+    before = models.JSONField(null=True, blank=True)
+    after = models.JSONField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="connection_change_version", fields=["connection", "version"]
+            )
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.connection} version {self.version}"
 
 
 class Tool(models.Model):
