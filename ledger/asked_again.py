@@ -23,12 +23,14 @@ READ_MAX: Final = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedAgain:
-    """One request. `data` is what it says of its origin: see `effects.core.messages.Origin`."""
+    """One request; `nonce` is its own, in hex. `data` is what it says of its origin: see
+    `effects.core.messages.Origin`."""
 
     id: int
     claim_id: UUID
     code: AnswerCode
     at: datetime
+    nonce: str | None
     conversation: str | None
     turn_index: int | None
     position: int | None
@@ -38,7 +40,8 @@ class AskedAgain:
 def of_claims(workspace_id: int, claim_ids: Sequence[UUID]) -> list[AskedAgain]:
     """What was asked and not granted because of these claims, the oldest first."""
     rows = call(
-        "SELECT id, claim_id, code::text, at, conversation, turn_index, position, data::text"
+        "SELECT id, claim_id, code::text, at, encode(nonce, 'hex'), conversation,"
+        " turn_index, position, data::text"
         " FROM ledger_askedagain WHERE workspace_id = %s AND claim_id = ANY(%s)"
         " ORDER BY id LIMIT %s",
         (workspace_id, list(claim_ids), READ_MAX),
@@ -57,12 +60,13 @@ def claims_since(workspace_id: int, after: int, *, limit: int) -> list[tuple[int
 
 
 def _read(row: tuple[Any, ...]) -> AskedAgain:
-    number, claim_id, code, at, conversation, turn_index, position, data = row
+    number, claim_id, code, at, nonce, conversation, turn_index, position, data = row
     return AskedAgain(
         id=number,
         claim_id=claim_id,
         code=AnswerCode(code),
         at=at,
+        nonce=nonce,
         conversation=conversation,
         turn_index=turn_index,
         position=position,

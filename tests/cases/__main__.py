@@ -77,11 +77,8 @@ class Report:
     failed: int = 0
     later: Counter[str] = field(default_factory=Counter)
     elsewhere: Counter[str] = field(default_factory=Counter)
-    waits: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def show(self) -> None:
-        for case_id, names in self.waits.items():
-            print(f"{case_id}  waits for the diagnosis: {', '.join(names)}")
         if self.later:
             print(f"{self.later.total()} not run yet ({_counted(self.later)})")
         if self.elsewhere:
@@ -126,8 +123,6 @@ def judge_one(case: Case, report: Report) -> None:
         says = f"it takes longer than the limit CASE_SECONDS_MAX, {CASE_SECONDS_MAX} s"
         fail(report, f"FAIL {ascii(case.id)[1:-1]}  {says}")
         return
-    if verdict.waits:
-        report.waits[ascii(case.id)[1:-1]] = verdict.waits
     if verdict.passed:
         report.passed += 1
     else:

@@ -92,6 +92,9 @@ _MEMBERS: Final = {
     "worker": "worker",
     "delivery_count": "delivery_count",
     "retry_count": "retry_count",
+    "agent": "agent",
+    "checkpoint": "checkpoint",
+    "user_message_between": "user_spoke",
 }
 """The files' names of a claim's members beside ours."""
 

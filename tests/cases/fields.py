@@ -1,7 +1,7 @@
 """What a case says, read member by member, so that nothing of it stays unread.
 
 A case passes only if every member of its input and its expectation was interpreted. What people
-alone can read is prose; what needs the diagnosis waits for it and is named in the verdict.
+alone can read is prose.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from tests.cases.bank import Digits
 
 PROSE: Final = frozenset({"must", "must_not", "notes", "title"})
 """Members for people: asserted in tests that carry the case's id."""
-DIAGNOSIS: Final = frozenset({"classification", "layer", "pairs"})
-"""Members about which layer repeated a call. The product cannot say that yet."""
 
 _NOTHING: Final = object()
 
@@ -42,7 +40,6 @@ class Findings:
     """Everything that was found out about one case."""
 
     differences: list[Difference] = field(default_factory=list)
-    waits: set[str] = field(default_factory=set)
 
     def equal(self, where: str, expected: Any, got: Any) -> None:
         if expected != got:

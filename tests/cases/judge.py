@@ -16,7 +16,7 @@ from effects.core.streams.record import CallRecord
 from ledger.models import Claim
 from tests.cases import canonical, ingest, ledger, streams
 from tests.cases.bank import Case, Digits
-from tests.cases.fields import DIAGNOSIS, Fault, Fields, Findings
+from tests.cases.fields import Fault, Fields, Findings
 from tests.cases.history import History
 from tests.cases.kinds import KINDS
 from tests.cases.words import MAY_RUN, NOT_RUN, STATES
@@ -28,12 +28,10 @@ NOTHING: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`failures` are sentences: where, what was expected and what came. `waits` are members about
-    the diagnosis, which is not there yet."""
+    """`failures` are sentences: where, what was expected and what came."""
 
     case_id: str
     failures: tuple[str, ...]
-    waits: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -55,7 +53,7 @@ def judge(case: Case) -> Verdict:
         says = ["it is nested too deep to be judged"]
     except (DatabaseError, LookupError, TypeError, ValueError, AssertionError) as error:
         says = [_plain(f"it could not be judged: {type(error).__name__}: {error}")]
-    return Verdict(case_id=case.id, failures=tuple(says), waits=tuple(sorted(found.waits)))
+    return Verdict(case_id=case.id, failures=tuple(says))
 
 
 def _judge(case: Case, found: Findings) -> None:
@@ -71,9 +69,6 @@ def _judge(case: Case, found: Findings) -> None:
 
 def _judge_members(given: Fields, expected: Fields, found: Findings) -> None:
     """Judges a case of any other kind by the members that its input has."""
-    for name in DIAGNOSIS & expected.rest().keys():
-        expected.pass_over(name)
-        found.waits.add(name)
     judged = False
     if given.rest().get("protocol") == "ledger":
         given.take("protocol", str)

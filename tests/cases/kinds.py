@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tests.cases import classify
 from tests.cases.fields import Fields, Findings
 
 Judge = Callable[[Fields, Fields, Findings], None]
@@ -24,4 +25,4 @@ class Kind:
     asks_providers: bool = False
 
 
-KINDS: Final[Mapping[str, Kind]] = {}
+KINDS: Final[Mapping[str, Kind]] = {"classify": Kind(judge=classify.judge)}

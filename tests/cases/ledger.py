@@ -15,6 +15,7 @@ from effects.core.fold import fold
 from effects.core.messages import ClaimAnswer
 from effects.core.vocabulary import AnswerCode, ClaimState
 from ledger import queries
+from tests.cases import classify
 from tests.cases.asking import TOOL_POLICY
 from tests.cases.bank import to_text
 from tests.cases.fields import Fault, Fields, Findings
@@ -232,6 +233,8 @@ _JUDGES: Final[dict[str, Any]] = {
     "operations": _operations,
     "attempts": _attempts,
     "allowed_attempts": _allowed,
+    "classification": classify.classification,
+    "suspected": classify.suspected,
 }
 
 

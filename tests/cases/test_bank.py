@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,31 +23,6 @@ TESTS = ROOT / "tests"
 )
 def test_a_case_comes_out_as_expected(case_id: str) -> None:
     assert judge(the_case(case_id)).failures == ()
-
-
-LEDGERS_PART = {
-    "D04": {"granted", "state", "state_at"},
-    "D05": {"granted"},
-    "D10": {"state"},
-    "D11": {"granted"},
-}
-"""Cases that wait for the diagnosis, and what the ledger alone can say of them today."""
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(("case_id", "names"), LEDGERS_PART.items())
-def test_the_ledgers_part_of_a_case_that_waits_for_the_diagnosis(
-    case_id: str, names: set[str]
-) -> None:
-    case = the_case(case_id)
-    given = {name: said for name, said in case.input.items() if name in {"events", "policy"}}
-    expected = {name: said for name, said in case.expected.items() if name in names}
-    assert expected.keys() == names
-    if case_id == "D05":
-        # Nobody reports, and the lease is over when the platform starts the call again.
-        expected |= {"state": {"e1": case.expected["state_before_reconcile"]}}
-    part = replace(case, kind="ledger", input=given, expected=expected)
-    assert judge(part).failures == ()
 
 
 def marked(path: Path) -> Iterator[str]:

@@ -17,7 +17,6 @@ from ledger.ingest_reading import STREAMS
 from tests.cases import bank
 from tests.cases.at_hand import record, the_case
 from tests.cases.history import History
-from tests.cases.judge import judge
 from tests.ledger.mirror import claim_made, ended, event, started, tell
 from tests.support import desk
 
@@ -158,16 +157,6 @@ def test_operations_attempts_and_requests_are_three_numbers(shop: Workspace) -> 
     assert (len(queries.attempts(claim)), requests) == (2, 5)
     status = queries.status(claim, now=queries.clock())
     assert status.safe_retry_until is None, "nobody said that a key was sent"
-
-
-@pytest.mark.case("D01", "D02", "D05")
-@pytest.mark.parametrize(
-    ("case_id", "waits"), [("D01", "pairs"), ("D02", "layer"), ("D05", "classification")]
-)
-def test_which_layer_repeated_a_call_is_not_guessed_today(case_id: str, waits: str) -> None:
-    verdict = judge(the_case(case_id))
-    assert verdict.waits == (waits,)
-    assert not verdict.passed
 
 
 @pytest.mark.case("D04")

@@ -40,9 +40,8 @@ SAME_OPERATION: Final = frozenset(
 )
 """Answers that call a claim a duplicate of the one they speak of."""
 
-BESIDE: Final = ("agent", "checkpoint", "origin", "step", "user_message_between")
-"""Members of events that say who repeats a call. They are evidence for the diagnosis and change no
-answer of the ledger, which has no place for them in a claim."""
+BESIDE: Final = ("origin", "step")
+"""Members of events that say who repeats a call, for which a claim has no place."""
 
 NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

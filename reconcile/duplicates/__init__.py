@@ -1,0 +1,1 @@
+"""Calls that were executed more than once: found, diagnosed to a layer, and settled by people."""
