@@ -11,6 +11,13 @@ from reconcile.assign.models import Assignment
 from reconcile.audit.models import ChainCheck, Submission
 from reconcile.bulk.models import Bulk, BulkItem
 from reconcile.customer.models import CustomerText
+from reconcile.duplicates.models import (
+    DuplicateAct,
+    DuplicateGroup,
+    FindingMark,
+    ImportedEvidence,
+    RetryConstants,
+)
 from reconcile.ghosts.models import Ghost, GhostSaid
 from reconcile.late.models import Alert, Contradiction
 from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
@@ -38,14 +45,19 @@ __all__ = [
     "ConnectionReads",
     "Contradiction",
     "CustomerText",
+    "DuplicateAct",
+    "DuplicateGroup",
+    "FindingMark",
     "Ghost",
     "GhostSaid",
+    "ImportedEvidence",
     "Mention",
     "OutboxCue",
     "OutboxDelivery",
     "OutboxMark",
     "OutboxMessage",
     "Proposal",
+    "RetryConstants",
     "Run",
     "RunItem",
     "SecondPersonRule",
