@@ -27,13 +27,18 @@ from reconcile.adapters.stripe_reading import SKEW, Reading
 
 _KEY_MODE = re.compile(r"(?:sk|rk)_(live|test)_")
 CURSOR: Final = "starting_after"
+_REPLACED: Final = (
+    " Of {} objects there, a later call has written its marker over the one with which the object "
+    "was made: it may be this call's."
+)
 
 
 @dataclass(slots=True)
 class Findings:
     """The objects that carry one claim's reference, and how they were come by.
 
-    `interval_from` and `interval_to` bound what was read for it, `whole` says that all of that was.
+    `interval_from` and `interval_to` bound what was read for it. `whole`: an effect of the claim
+    would have been seen. `replaced` counts objects of which nobody can say any more whose they are.
     """
 
     probe: Probe
@@ -44,6 +49,7 @@ class Findings:
     interval_from: datetime | None = None
     interval_to: datetime | None = None
     whole: bool = False
+    replaced: int = 0
 
     def take(self, item: dict[str, Any], life: KeyLife | None) -> None:
         """One object that carries the claim's marker or was made by its key."""
@@ -59,7 +65,9 @@ class Findings:
         covered = reading.covers(start)
         self.interval_from = start if covered else reading.reached
         self.interval_to = reading.until or self.probe.asked_at
-        self.whole = self.route.proves_absence and covered and self._ends_before(reading)
+        self.replaced = reading.replaced_since(start)
+        seen_all = covered and self._ends_before(reading) and not self.replaced
+        self.whole = self.route.proves_absence and seen_all
 
     def _ends_before(self, reading: Reading) -> bool:
         """Whether nothing of the claim's can have been made after the reading's end."""
@@ -71,11 +79,12 @@ class Findings:
     def look(self, door: ReadOnly, *, right_place: bool, query: str) -> Look:
         """The answer. `reads` are those of the door so far."""
         said = seen(self.matches, noun=self.kind.noun)
+        lost = self.replaced and said.word is SightingWord.ABSENT
         raw = json.dumps(list(self.objects.values()), indent=1).encode() if self.objects else None
         return replace(
             _dated(self.probe, self.route, door, query=query),
             word=said.word,
-            why=said.why,
+            why=said.why + (_REPLACED.format(self.replaced) if lost else ""),
             matched_by=self.route.matched_by,
             interval_from=self.interval_from,
             interval_to=self.interval_to,

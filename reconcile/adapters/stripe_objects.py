@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -36,6 +37,7 @@ __all__ = [
     "MarkerIn",
     "StripeLookup",
     "compared",
+    "is_replaced",
     "marker_of",
     "match",
     "read_config",
@@ -46,6 +48,7 @@ __all__ = [
 
 VERSION_PATTERN: Final = r"^20\d\d-\d\d-\d\d(\.[a-z]{1,30})?$"
 """A version of Stripe's API, "2026-10-28.endive" (https://docs.stripe.com/api/versioning)."""
+UUID_WITH_TIME: Final = 7
 _SECRETS_IN_OBJECTS: Final = frozenset({"client_secret"})
 _COUNTERPARTS: Final = re.compile(r"(?:cus|acct)_[A-Za-z0-9]+")
 
@@ -93,6 +96,19 @@ def marker_of(item: Mapping[str, Any], where: MarkerIn = MarkerIn.METADATA) -> s
     if where is MarkerIn.TRANSFER_GROUP:
         return str(item.get("transfer_group") or "")
     return str((item.get("metadata") or {}).get(MARKER_METADATA_KEY) or "")
+
+
+def is_replaced(marked: tuple[UUID, int], created: datetime) -> bool:
+    """Whether an object carries the marker of a call that began after the object was made.
+
+    A call that only changed the object has written its own marker over the one of the call that
+    made it, so that whose the object is can no longer be seen. The name of a claim is a UUID of
+    version 7, which begins with the time of its making.
+    """
+    claim_id, _ = marked
+    if claim_id.version != UUID_WITH_TIME:
+        return False
+    return datetime.fromtimestamp((claim_id.int >> 80) / 1000, UTC) > created
 
 
 def match(probe: Probe, kind: Kind, item: Mapping[str, Any], life: KeyLife | None) -> Match:

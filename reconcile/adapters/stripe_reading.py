@@ -15,9 +15,11 @@ from typing import Any, Final
 
 import stripe
 
+from effects.core.identity import read_marker
 from reconcile.adapters.base import CLOCK_SKEW_SECONDS
 from reconcile.adapters.stripe_client import ReadOnly
 from reconcile.adapters.stripe_kinds import Kind
+from reconcile.adapters.stripe_objects import is_replaced, marker_of
 
 PAGE_SIZE: Final = 100
 PAGES_MAX: Final = 50
@@ -70,6 +72,7 @@ class Reading:
         self.pages = 0
         self.complete = False
         self._oldest: int | None = None
+        self._replaced: list[datetime] = []
 
     def items(self, service: Any) -> Iterator[dict[str, Any]]:
         """Every object, newest first. Raises Stripe's errors, `NoAnswer` and `NotAllowed`."""
@@ -80,7 +83,9 @@ class Reading:
             items = [item.to_dict() for item in page.data]
             self.pages += 1
             self.read += len(items)
-            yield from items
+            for item in items:
+                self._note(item)
+                yield item
             self.complete = not page.has_more
             if items:
                 self._oldest = int(items[-1]["created"])
@@ -95,6 +100,17 @@ class Reading:
             return start >= self.since
         # The next page may begin in the second in which this one ends.
         return self._oldest is not None and int(start.timestamp()) > self._oldest
+
+    def _note(self, item: Mapping[str, Any]) -> None:
+        marked, created = read_marker(marker_of(item)), item.get("created")
+        if marked is not None and isinstance(created, int):
+            made = datetime.fromtimestamp(created, UTC) + self.behind
+            if is_replaced(marked, made + SKEW):
+                self._replaced.append(made)
+
+    def replaced_since(self, start: datetime) -> int:
+        """How many objects from `start` on have lost the marker with which they were made."""
+        return sum(made >= start for made in self._replaced)
 
     @property
     def reached(self) -> datetime:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -159,6 +160,21 @@ def test_a_list_that_is_too_long_is_whole_for_the_claims_that_it_reached(
 
 
 @pytest.mark.usefixtures("small_pages")
+def test_a_page_that_ends_within_a_second_has_not_reached_that_second(provider: Provider) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    then = now - timedelta(hours=1)
+    rows = [a_row(100 + n, created=then, metadata={}) for n in range(9)]
+    enter(provider, [a_row(1, created=then - timedelta(seconds=9)), *rows])
+
+    for seconds, whole in ((0, False), (1, True)):
+        since = then + stripe_reading.SKEW + timedelta(seconds=seconds)
+        asked = [probe_of(provider.url, n, since=since, asked_at=now) for n in (2, 3)]
+        older = replace(asked[1], since=then - timedelta(hours=5))
+        look = scan([asked[0], older]).looks[asked[0].claim_id]
+        assert (look.word, look.pages_complete) == (SightingWord.ABSENT, whole)
+
+
+@pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("settled", [True, False], ids=["all ended", "may still be sent"])
 def test_an_old_claim_is_looked_for_in_a_slice_around_its_own_time(
     provider: Provider, *, settled: bool
@@ -213,6 +229,38 @@ def test_a_slice_of_a_provider_whose_clock_is_ahead_reaches_as_far(
     )
 
     assert look.word is SightingWord.FOUND
+
+
+# A marker that is no longer there
+
+
+def born(at: datetime) -> UUID:
+    """A claim's name, as it is made at that time."""
+    return UUID(int=(int(at.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62) | 9)
+
+
+@pytest.mark.parametrize(
+    ("later_minutes", "since_minutes", "whole"),
+    [
+        pytest.param(30, 60, False, id="a later call's marker stands on it"),
+        pytest.param(-1, 60, True, id="its own call's does"),
+        pytest.param(30, 10, True, id="it was made before this call began"),
+    ],
+)
+def test_an_object_that_may_have_lost_our_marker_keeps_its_absence_from_being_proof(
+    provider: Provider, *, later_minutes: int, since_minutes: int, whole: bool
+) -> None:
+    now = datetime.now(UTC)
+    made = now - timedelta(minutes=40)
+    writer = born(made + timedelta(minutes=later_minutes))
+    enter(provider, [a_row(9, created=made, metadata={"counterfoil": marker(writer, 1)})])
+    probe = probe_of(provider.url, 1, since=now - timedelta(minutes=since_minutes))
+
+    alone, shared = look_for(PAYMENT_INTENTS)(probe), scan([probe]).looks[probe.claim_id]
+
+    for look in (alone, shared):
+        assert (look.word, look.pages_complete) == (SightingWord.ABSENT, whole)
+        assert ("written its marker over" in look.why) is not whole
 
 
 # Without a marker, without an answer

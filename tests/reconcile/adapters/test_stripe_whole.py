@@ -178,6 +178,29 @@ def test_an_invoice_is_partly_there_until_it_is_issued_unless_a_draft_is_all_tha
     assert (issued.word, issued.found["amount"]) == (SightingWord.FOUND, "42.00")
 
 
+def test_a_list_that_changes_while_it_is_read_is_no_answer_and_nobodys_mistake(
+    customer: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stripe_reading, "PAGE_SIZE", 1)
+    for number in range(3):
+        customer.stripe.v1.invoices.create(
+            {"customer": f"cus_{number}"}, options=options(f"other {number}")
+        )
+    plain = stripe_reading.Reading._page  # noqa: SLF001 - the moment between two pages
+
+    def page(reading: stripe_reading.Reading, service: Any, *, after: str | None) -> Any:
+        if after:
+            customer.stripe.v1.invoices.delete(after)
+        return plain(reading, service, after=after)
+
+    monkeypatch.setattr(stripe_reading.Reading, "_page", page)
+
+    look = look_for(INVOICES)(a_probe(customer.url))
+
+    assert look.word is SightingWord.LOOKUP_FAILED
+    assert "changed while it was read" in look.why
+
+
 def test_a_transfer_that_was_reversed_was_made_all_the_same(customer: Customer) -> None:
     made = make(customer.stripe, "transfers")
     customer.stripe.v1.transfers.reversals.create(made)
