@@ -38,6 +38,7 @@ from reconcile.pages.review import (
     review_part,
     safe_actions_for,
 )
+from reconcile.pages.runs import asking_part
 from reconcile.pages.taken import assign_part, take_part
 from reconcile.queries import Call
 from reconcile.reading import RAW_CHARACTERS_SHOWN_MAX, argument_rows
@@ -108,6 +109,7 @@ def call_page(
         "may_note": can(request.role, Ability.NOTE),
         "needs_note": needs(Ability.NOTE),
         "asked": _asked(request, seen),
+        **asking_part(request, seen.claim.pk),
         "next": listing.next_after(request.workspace.pk, seen.claim.pk),
         **_asked_words(seen),
         **_attempts(request, seen),

@@ -40,7 +40,7 @@ def _runs_page(
     request: DeskRequest, *, typed: dict[str, Any], error: str = "", status: int = 200
 ) -> HttpResponse:
     workspace_id, now = request.workspace.pk, queries.clock()
-    filters = listing.read_filters(request.GET)
+    filters = listing.read_filters(request.GET, listing.TABS, "all")
     dialog = request.GET.get("dialog", "")
     may_run = can(request.role, Ability.RUN)
     ended = ending.listed(workspace_id)
@@ -182,6 +182,15 @@ def restart(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     else:
         messages.info(request, "Asking about this call goes on; it had not ended.")
     return redirect("call", claim_id)
+
+
+def asking_part(request: DeskRequest, claim_id: UUID) -> dict[str, Any]:
+    """What a call's page says where asking about it has ended."""
+    return {
+        "asking": ending.of_call(request.workspace.pk, claim_id),
+        "may_ask_anew": can(request.role, Ability.ASK),
+        "needs_ask_anew": needs(Ability.ASK),
+    }
 
 
 # Inside

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -136,16 +136,19 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What the address asks for. `before` continues the list below a run's number."""
+    """What the address of a list asks for. `usual` is the tab that it need not name; `before`
+    continues the list below a row's number."""
 
-    show: str = "all"
+    show: str
+    usual: str
     connection: int | None = None
     before: int | None = None
 
     def address(self, **changes: object) -> str:
-        said = replace(self, before=None, **changes)  # type: ignore[arg-type]  # its own fields
+        """The address of the same list with other filters, from its beginning."""
+        said = replace(self, **{"before": None, **changes})  # type: ignore[arg-type]  # its fields
         words = {
-            "show": said.show if said.show != "all" else None,
+            "show": said.show if said.show != said.usual else None,
             "connection": said.connection,
             "before": said.before,
         }
@@ -192,10 +195,12 @@ def number(text: str | None) -> int | None:
     return None
 
 
-def read_filters(said: QueryDict) -> Filters:
+def read_filters(said: QueryDict, tabs: Collection[str], usual: str) -> Filters:
+    """What an address asks for; what cannot be meant is left out."""
     show = said.get("show", "")
     return Filters(
-        show=show if show in TABS else "all",
+        show=show if show in tabs else usual,
+        usual=usual,
         connection=number(said.get("connection")),
         before=number(said.get("before")),
     )
