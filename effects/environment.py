@@ -117,7 +117,8 @@ class _Reader:
                 name,
                 check=check,
                 wanted="a list of origins",
-                hint="An origin is scheme, host and port, and nothing behind: http://10.0.0.5:8080",
+                hint="An origin is scheme, host and port, and nothing behind: "
+                "http://10.0.0.5:8080, or postgresql://10.0.0.6:5432",
             )
         return good
 
@@ -152,7 +153,7 @@ def _is_url(text: str, schemes: frozenset[str]) -> bool:
 
 
 def _is_origin(text: str) -> bool:
-    parts = urlsplit(text) if _is_url(text, WEB_SCHEMES) else None
+    parts = urlsplit(text) if _is_url(text, WEB_SCHEMES | {"postgresql"}) else None
     behind = parts and (parts.path, parts.query, parts.fragment)
     return parts is not None and not any(behind or ()) and "@" not in parts.netloc
 
