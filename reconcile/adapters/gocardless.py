@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Final
@@ -68,6 +68,7 @@ from reconcile.adapters.rest import (
     read_as,
     remember_account,
 )
+from reconcile.adapters.stripe_objects import is_replaced
 
 API_VERSION: Final = "2015-07-06"
 PAGE_SIZE: Final = 500
@@ -212,7 +213,12 @@ class _Listing:
             query=f"{self.base.query}; {len(reading.items)} objects on {reading.pages} pages",
             interval_from=self.since,
         )
+        replaced = sum(_is_replaced(item) for item in reading.items)
+        # Metadata can be written anew: what such an object was made for, nobody can see any more.
+        reading.complete &= not replaced
         scan = sort_out(self.probes, self.rules, reading, self.base, self.told)
+        if replaced:
+            scan = replace(scan, looks={name: _doubted(one) for name, one in scan.looks.items()})
         looks = {probe.claim_id: self._with_named(probe, scan) for probe in self.probes}
         return replace(scan, looks=looks, reads=self.told.reads)
 
@@ -300,6 +306,24 @@ class _Listing:
 
 def _marker_of(item: Mapping[str, Any]) -> str:
     return str(member(item, "metadata", MARKER_METADATA_KEY))
+
+
+def _is_replaced(item: Mapping[str, Any]) -> bool:
+    """Whether the object bears the marker of a call that began after it was made."""
+    marked = read_marker(_marker_of(item))
+    try:
+        created = datetime.fromisoformat(str(item.get("created_at")))
+    except ValueError:
+        return False
+    skew = timedelta(seconds=CLOCK_SKEW_SECONDS)
+    return marked is not None and is_replaced(marked, created + skew)
+
+
+def _doubted(look: Look) -> Look:
+    if look.word is not SightingWord.ABSENT:
+        return look
+    why = f"{look.why} A later call wrote its marker over that of an object that is there."
+    return replace(look, why=why)
 
 
 def _page_of(answer: Any, name: str) -> Page:

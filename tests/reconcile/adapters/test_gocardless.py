@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 import requests
@@ -231,6 +232,18 @@ def test_one_list_answers_for_many_calls_and_names_what_is_nobodys(shopper: Shop
     assert scan.reads == 2, "one for the creditor, one for the list"
     assert [one.id for one in scan.strangers] == [stray]
     assert look_many([first, second]).reads == 1, "whose the secret is, is remembered"
+
+
+def test_an_object_whose_marker_a_later_call_wrote_over_keeps_its_absence_from_being_proof(
+    shopper: Shopper,
+) -> None:
+    later = UUID("03000000-0000-7000-8000-000000000001")
+    shopper.debit("k1", marker(later, 1))
+
+    found = look(replace(asked(shopper), config={"delay_class": "none"}))
+
+    assert (found.word, found.pages_complete) == (SightingWord.ABSENT, False)
+    assert "wrote its marker over" in found.why
 
 
 def test_what_a_409_named_is_retrieved_where_the_list_does_not_show_it(
