@@ -188,7 +188,7 @@ def look_again(event: Event) -> Look:
 
 
 def _one_of[Word: StrEnum](words: type[Word], said: object, otherwise: Word) -> Word:
-    return words(said) if said in list(words) else otherwise
+    return next((word for word in words if word == said), otherwise)
 
 
 def _instant(said: object) -> datetime | None:
@@ -258,7 +258,15 @@ def probe(read: Read, connection: Connection, facts: ClaimFacts) -> Probe:
                 e.object for e in read.events if e.kind == EventKind.REPORTED and e.object
             )
         ),
+        api_version=_version_before(read.events),
     )
+
+
+def _version_before(events: Iterable[Event]) -> str:
+    """The version in which the claim was first asked about: its answers stay comparable, whatever
+    version a later release of ours would ask in."""
+    said = ((e.data or {}).get("api_version") for e in events if e.kind == EventKind.SIGHTING)
+    return next((version for version in said if isinstance(version, str)), "")
 
 
 def place_of(connection: Connection) -> Place:

@@ -279,6 +279,7 @@ def _shown(look: Look, judgement: Judgement, asking: Asking) -> dict[str, Any]:
         "pages_complete": look.pages_complete,
         "partly": look.partly or None,
         "request_id": look.request_id,
+        "api_version": look.api_version,
         "http_status": look.http_status,
         "status": look.status,
         "others": list(look.others[:OBJECTS_NAMED_MAX]),

@@ -73,6 +73,7 @@ class Probe:
     `unmarked` says that some open attempt is not known to have carried our marker. `settled_from`
     is the instant from which on no provider still works on the last possible send, None where no
     attempt is open. `named` are the provider objects that attempts named in their reports.
+    `api_version` is the provider's version in which the claim was asked about before, if it was.
     """
 
     claim_id: UUID
@@ -87,6 +88,7 @@ class Probe:
     unmarked: bool = False
     settled_from: datetime | None = None
     named: tuple[str, ...] = ()
+    api_version: str = ""
 
     @property
     def markers(self) -> dict[str, KeyLife]:
@@ -105,6 +107,7 @@ class Look:
     (declined, or of a key whose refusal is known). `status` is the provider's own word.
     `right_place` is False where the account or mode could not be confirmed to be the registered
     one. `partly` says that what was asked for has begun and is not whole (money held, not taken).
+    `api_version` is the provider's version that was asked for, empty where there is none.
     `reads` is how many requests it took: providers allow an account only so many.
     """
 
@@ -128,6 +131,7 @@ class Look:
     requested: Mapping[str, str] = field(default_factory=dict)
     found: Mapping[str, str] = field(default_factory=dict)
     request_id: str = ""
+    api_version: str = ""
     http_status: int | None = None
     retry_after_seconds: int | None = None
     reads: int = 0

@@ -19,15 +19,15 @@ from typing import Final
 
 import stripe
 
-from effects.core.identity import MARKER_METADATA_KEY, read_marker
+from effects.core.identity import read_marker
 from reconcile.adapters.base import Look, Lookup, Probe
 from reconcile.adapters.door import NoAnswer, NotAllowed
 from reconcile.adapters.stripe_client import (
-    PINNED_VERSION,
     ReadOnly,
     WrongAccount,
     client_at,
     forget_accounts,
+    version_for,
 )
 from reconcile.adapters.stripe_findings import (
     Findings,
@@ -38,6 +38,7 @@ from reconcile.adapters.stripe_findings import (
 )
 from reconcile.adapters.stripe_kinds import (
     BY_GROUP,
+    DELETED,
     EVENTS,
     KIND_OF_LOOKUP,
     LIST,
@@ -45,7 +46,15 @@ from reconcile.adapters.stripe_kinds import (
     Kind,
 )
 from reconcile.adapters.stripe_objects import MarkerIn, marker_of, read_config
-from reconcile.adapters.stripe_reading import SECONDS_MAX, SKEW, Reading, Window, objects_by_key
+from reconcile.adapters.stripe_reading import (
+    SECONDS_MAX,
+    SKEW,
+    Reading,
+    Window,
+    objects_by_key,
+    objects_by_search,
+    objects_deleted,
+)
 from reconcile.adapters.stripe_scan import scan_for
 from reconcile.adapters.stripe_updates import (
     UPDATE_ROUTES,
@@ -57,8 +66,6 @@ __all__ = ["LOOKUPS", "forget_accounts"]
 
 OBJECTS_BY_EVENT_MAX: Final = 5
 """Most objects that one key's events may lead to before the rest is left to a person."""
-SEARCHES_MAX: Final = 3
-"""Most generations whose marker is searched for, newest first."""
 
 
 class Search:
@@ -87,14 +94,15 @@ class Search:
 
     def _look(self) -> Look:
         config, findings = read_config(self.probe.config), self.findings
-        version = config.api_version or PINNED_VERSION
-        client, confirmed = client_at(self.probe.place, self.door, version=version)
+        self.door.version = version_for(self.probe, config.api_version)
+        client, confirmed = client_at(self.probe.place, self.door)
         if config.marker_in is MarkerIn.TRANSFER_GROUP and self.kind.has_group:
             self._read_groups(client)
         else:
             self._read_list(client, config.marker_in)
-        if not findings.matches and not findings.whole and self.kind.searchable:
-            self._search(client)
+        if not findings.matches:
+            weaker = self._read_deleted if findings.whole else self._search
+            weaker(client)
         if not findings.matches and self.probe.unmarked:
             self._read_events(client)
         query = query_of(self.probe, self.reading)
@@ -140,25 +148,27 @@ class Search:
         self.reading = Reading(self.door, window, filters=filters)
         for item in self.reading.items(self.kind.service(client)):
             text = marker_of(item, where)
-            marked = read_marker(text)
-            if marked is not None and marked[0] == self.probe.claim_id:
+            if self._is_ours(text):
                 self.findings.take(item, self.probe.markers.get(text))
         self.findings.of(self.reading)
+
+    def _is_ours(self, text: str) -> bool:
+        marked = read_marker(text)
+        return marked is not None and marked[0] == self.probe.claim_id
 
     # The weaker routes
 
     def _search(self, client: stripe.StripeClient) -> None:
-        """Look for our marker in an index that is late, and read what it names from the object."""
-        service = self.kind.service(client)
-        for life in self.probe.generations[::-1][:SEARCHES_MAX]:
-            query = f"metadata['{MARKER_METADATA_KEY}']:'{life.marker}'"
-            try:
-                found = service.search({"query": query, "limit": OBJECTS_BY_EVENT_MAX}).data
-            except (stripe.PermissionError, stripe.InvalidRequestError):
-                return  # Not every secret may search, and not finding would prove nothing.
-            for item in found:
-                self.findings.route = SEARCH.of(self.kind.noun)
-                self.findings.take(service.retrieve(item.id).to_dict(), life)
+        for item, life in objects_by_search(client, self.kind, self.probe.generations):
+            self.findings.route = SEARCH.of(self.kind.noun)
+            self.findings.take(item, life)
+
+    def _read_deleted(self, client: stripe.StripeClient) -> None:
+        since = self.probe.since - SKEW
+        for item in objects_deleted(client, self.kind, since=since, deadline=self.deadline):
+            if self._is_ours(marker_of(item)):
+                self.findings.route = DELETED.of(self.kind.noun)
+                self.findings.take(item, self.probe.markers.get(marker_of(item)))
 
     def _read_events(self, client: stripe.StripeClient) -> None:
         """Look for objects that a request with one of our keys brought about."""

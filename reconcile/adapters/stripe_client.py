@@ -15,7 +15,7 @@ from typing import Any, Final, override
 
 import stripe
 
-from reconcile.adapters.base import Place
+from reconcile.adapters.base import Place, Probe
 from reconcile.adapters.door import Answered, NotAllowed, Way, get
 
 PINNED_VERSION: Final = "2026-10-28.endive"
@@ -26,20 +26,28 @@ _OWN: Final[dict[tuple[str, str], tuple[str, float]]] = {}
 _CONNECTED: Final[dict[tuple[str, str, str], float]] = {}
 
 
+def version_for(probe: Probe, entry: str | None) -> str:
+    """The version in which a claim is asked about: what its tool's entry says, else the one it was
+    asked in before, else ours."""
+    return entry or probe.api_version or PINNED_VERSION
+
+
 class WrongAccount(Exception):
     """The secret has nothing to do with the registered account; the message names both."""
 
 
 class ReadOnly(stripe.HTTPClient):
     """Stripe's SDK over our own door: reads only, checked addresses, limits. `reads` counts the
-    requests that were sent, answered or not: the account may make only so many."""
+    requests that were sent, answered or not: the account may make only so many. `version` is the
+    one that is asked for."""
 
     name = "counterfoil"
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: Way, *, version: str = PINNED_VERSION) -> None:
         super().__init__()
         self._way = way
         self.last: Answered | None = None
+        self.version = version
         self.reads = 0
 
     @override
@@ -68,16 +76,14 @@ class ReadOnly(stripe.HTTPClient):
         """Nothing stays open between two questions."""
 
 
-def client_at(
-    place: Place, door: ReadOnly, *, version: str = PINNED_VERSION
-) -> tuple[stripe.StripeClient, bool]:
+def client_at(place: Place, door: ReadOnly) -> tuple[stripe.StripeClient, bool]:
     """A client that asks in the registered account, and whether that is settled.
 
     Where no account is registered, the secret alone says which one is meant. A restricted secret
     may not read its account: then nobody can say that it is the right one. Raises `WrongAccount`,
     and Stripe's errors other than the refusal to tell.
     """
-    own = _client(place, door, account=None, version=version)
+    own = _client(place, door, account=None)
     if not place.account:
         return own, True
     try:
@@ -86,7 +92,7 @@ def client_at(
         return own, False
     if account == place.account:
         return own, True
-    connected = _client(place, door, account=place.account, version=version)
+    connected = _client(place, door, account=place.account)
     _check_connected(place, connected, own=account)
     return connected, True
 
@@ -97,13 +103,11 @@ def forget_accounts() -> None:
     _CONNECTED.clear()
 
 
-def _client(
-    place: Place, door: ReadOnly, *, account: str | None, version: str
-) -> stripe.StripeClient:
+def _client(place: Place, door: ReadOnly, *, account: str | None) -> stripe.StripeClient:
     return stripe.StripeClient(
         place.secret,
         stripe_account=account,
-        stripe_version=version,
+        stripe_version=door.version,
         max_network_retries=0,
         http_client=door,
         base_addresses={"api": place.base_url.rstrip("/")},

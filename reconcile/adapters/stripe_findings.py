@@ -15,7 +15,7 @@ from effects.core.vocabulary import SightingWord
 from reconcile.adapters.base import Delay, KeyLife, Look, Probe, Route, kept
 from reconcile.adapters.door import NoAnswer, NotAllowed
 from reconcile.adapters.matching import Match, seen
-from reconcile.adapters.stripe_client import PINNED_VERSION, ReadOnly
+from reconcile.adapters.stripe_client import ReadOnly
 from reconcile.adapters.stripe_kinds import Kind
 from reconcile.adapters.stripe_objects import (
     MarkerIn,
@@ -108,7 +108,7 @@ def query_of(probe: Probe, reading: Reading | None) -> str:
     asked = f"{where} in {', '.join(probe.markers)}"
     if reading is not None:
         asked = f"{reading.described}, {asked}; {reading.extent}"
-    return f"{asked}; version {config.api_version or PINNED_VERSION}"
+    return asked
 
 
 def in_vain(probe: Probe, route: Route, door: ReadOnly, *, error: Exception, query: str) -> Look:
@@ -145,6 +145,7 @@ def _dated(probe: Probe, route: Route, door: ReadOnly, *, query: str) -> Look:
         account=probe.place.account,
         mode=probe.place.mode,
         request_id=last.headers.get("request-id", "") if last else "",
+        api_version=door.version if door.reads else "",
         http_status=last.status if last else None,
         reads=door.reads,
     )

@@ -62,6 +62,12 @@ EVENTS: Final = RoutePattern(
     proves_absence=False,
     source="https://docs.stripe.com/api/events/list",  # 30 days back
 )
+DELETED: Final = RoutePattern(
+    words="List Events of deleted {noun}s",
+    delay=Delay.EVENTUAL,
+    proves_absence=False,
+    source="https://docs.stripe.com/api/events/types",
+)
 RETRIEVE: Final = RoutePattern(
     words="Retrieve the {noun}",
     delay=Delay.UNKNOWN,
@@ -122,6 +128,8 @@ TRANSFER_WORDS: Final[Mapping[str, SightingWord]] = {
     PARTLY_REVERSED: SightingWord.FOUND,
     REVERSED: SightingWord.FOUND,
 }
+GONE: Final = "deleted"
+"""Our word for a draft that only the event of its deletion still tells of."""
 INVOICE_WORDS: Final[Mapping[str, SightingWord]] = {
     # A draft asks nobody for money yet. A tool that is to draft and no more maps it to "found".
     "draft": SightingWord.PENDING,
@@ -130,6 +138,8 @@ INVOICE_WORDS: Final[Mapping[str, SightingWord]] = {
     # It was issued, and somebody has given up on it. It can still be paid, or voided.
     "uncollectible": SightingWord.FOUND,
     "void": SightingWord.FOUND_DIFFERENT,
+    # It was drafted, and somebody did not want it: to say that nothing was would bring it back.
+    GONE: SightingWord.FOUND_DIFFERENT,
 }
 SUBSCRIPTION_WORDS: Final[Mapping[str, SightingWord]] = {
     # The first payment is to come within 23 hours, or the subscription expires for good
@@ -172,7 +182,7 @@ def _received(item: Mapping[str, Any]) -> int | None:
 
 def _total(item: Mapping[str, Any]) -> int | None:
     # Lines are still added to a draft.
-    return None if item.get("status") == "draft" else item.get("total")
+    return None if item.get("status") in {"draft", GONE} else item.get("total")
 
 
 def _recurring(item: Mapping[str, Any]) -> int | None:
@@ -196,8 +206,8 @@ class Kind:
     `object` is Stripe's own word for it. `final` are the statuses after which no other comes: only
     these may be believed from a snapshot that is some time old. `partly` are those in which the
     effect has begun and is not whole. `searchable`: Stripe has a search for it. `listed_with` is
-    what its list must be asked with to show every object. `counterpart` names the field that says
-    who it is for.
+    what its list must be asked with to show every object. `deleted_by` is the event of one that was
+    deleted, empty where none can be. `counterpart` names the field that says who it is for.
     """
 
     noun: str
@@ -211,6 +221,7 @@ class Kind:
     has_group: bool = False
     listed_with: Mapping[str, str] = field(default_factory=dict)
     amount: Callable[[Mapping[str, Any]], int | None] = _amount
+    deleted_by: str = ""
     counterpart: str = "customer"
 
     @property
@@ -218,7 +229,9 @@ class Kind:
         """The routes to an object of this kind, the strongest first."""
         group = (BY_GROUP,) if self.has_group else ()
         search = (SEARCH,) if self.searchable else ()
-        return tuple(pattern.of(self.noun) for pattern in (LIST, *group, *search, EVENTS))
+        deleted = (DELETED,) if self.deleted_by else ()
+        patterns = (LIST, *group, *search, *deleted, EVENTS)
+        return tuple(pattern.of(self.noun) for pattern in patterns)
 
 
 PAYMENT_INTENTS: Final = Kind(
@@ -284,8 +297,9 @@ INVOICES: Final = Kind(
     object="invoice",
     events="invoice.*",
     words=INVOICE_WORDS,
-    final=frozenset({"paid", "void"}),
+    final=frozenset({"paid", "void", GONE}),
     partly=frozenset({"draft"}),
+    deleted_by="invoice.deleted",
     searchable=True,
     amount=_total,
     service=lambda client: client.v1.invoices,

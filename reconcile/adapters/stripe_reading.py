@@ -7,7 +7,7 @@ has still read everything from some instant on, and can say which.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import stripe
 
-from effects.core.identity import read_marker
-from reconcile.adapters.base import CLOCK_SKEW_SECONDS
+from effects.core.identity import MARKER_METADATA_KEY, read_marker
+from reconcile.adapters.base import CLOCK_SKEW_SECONDS, KeyLife
 from reconcile.adapters.stripe_client import ReadOnly
-from reconcile.adapters.stripe_kinds import Kind
+from reconcile.adapters.stripe_kinds import GONE, Kind
 from reconcile.adapters.stripe_objects import is_replaced, marker_of
 
 PAGE_SIZE: Final = 100
@@ -32,6 +32,9 @@ CLOCK_DIFFERENCE_NOTICED: Final = SKEW / 2
 
 
 EVENTS_PAGE_SIZE: Final = 100
+SEARCHES_MAX: Final = 3
+"""Most generations whose marker is searched for, newest first."""
+OBJECTS_SEARCHED_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +161,23 @@ class Reading:
         return (said if said.tzinfo else said.replace(tzinfo=UTC)) - self.asked_at
 
 
+def events_of(
+    client: stripe.StripeClient, kind: str, *, since: datetime, deadline: float
+) -> Iterator[stripe.Event]:
+    """Events of one type, or of several ("invoice.*"), newest first. Raises as `Reading` does."""
+    params: dict[str, Any] = {
+        "created": {"gte": int(since.timestamp())},
+        "type": kind,
+        "limit": EVENTS_PAGE_SIZE,
+    }
+    for _ in range(PAGES_MAX):
+        page = client.v1.events.list(params)  # type: ignore[arg-type] # built above
+        yield from page.data
+        if not page.has_more or not page.data or time.monotonic() > deadline:
+            return
+        params = {**params, "starting_after": page.data[-1].id}
+
+
 def objects_by_key[Life](
     client: stripe.StripeClient,
     kind: Kind,
@@ -171,19 +191,42 @@ def objects_by_key[Life](
     An event holds the object as it was then, so only its id is taken. Raises as `Reading` does.
     """
     found: dict[str, Life] = {}
-    params: dict[str, Any] = {
-        "created": {"gte": int(since.timestamp())},
-        "type": kind.events,
-        "limit": EVENTS_PAGE_SIZE,
-    }
-    for _ in range(PAGES_MAX):
-        page = client.v1.events.list(params)  # type: ignore[arg-type] # built above
-        for event in page.data:
-            key = event.request.idempotency_key if event.request else None
-            # "charge.*" also tells of disputes and refunds.
-            if key is not None and key in keys and event.data.object["object"] == kind.object:
-                found[str(event.data.object["id"])] = keys[key]
-        if not page.has_more or not page.data or time.monotonic() > deadline:
-            break
-        params = {**params, "starting_after": page.data[-1].id}
+    for event in events_of(client, kind.events, since=since, deadline=deadline):
+        key = event.request.idempotency_key if event.request else None
+        # "charge.*" also tells of disputes and refunds.
+        if key is not None and key in keys and event.data.object["object"] == kind.object:
+            found[str(event.data.object["id"])] = keys[key]
     return found
+
+
+def objects_deleted(
+    client: stripe.StripeClient, kind: Kind, *, since: datetime, deadline: float
+) -> Iterator[dict[str, Any]]:
+    """What was deleted, as it was last; nothing where the secret may not read events."""
+    if not kind.deleted_by:
+        return
+    try:
+        for event in events_of(client, kind.deleted_by, since=since, deadline=deadline):
+            yield {**event.to_dict()["data"]["object"], "status": GONE}
+    except (stripe.PermissionError, stripe.InvalidRequestError):
+        return
+
+
+def objects_by_search(
+    client: stripe.StripeClient, kind: Kind, lives: Sequence[KeyLife]
+) -> Iterator[tuple[dict[str, Any], KeyLife]]:
+    """Look for our marker in an index that is late, and read what it names from the object.
+
+    Nothing where the secret may not search: not finding would prove nothing either.
+    """
+    if not kind.searchable:
+        return
+    service = kind.service(client)
+    for life in lives[::-1][:SEARCHES_MAX]:
+        query = f"metadata['{MARKER_METADATA_KEY}']:'{life.marker}'"
+        try:
+            found = service.search({"query": query, "limit": OBJECTS_SEARCHED_MAX}).data
+        except (stripe.PermissionError, stripe.InvalidRequestError):
+            return
+        for item in found:
+            yield service.retrieve(item.id).to_dict(), life

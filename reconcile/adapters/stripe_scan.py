@@ -10,6 +10,7 @@ answered as read in part, which never counts as an absence.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,17 +22,27 @@ import stripe
 from effects.core.identity import read_marker
 from reconcile.adapters.base import Look, Probe, Scan, Stranger
 from reconcile.adapters.door import NoAnswer, NotAllowed
-from reconcile.adapters.stripe_client import PINNED_VERSION, ReadOnly, WrongAccount, client_at
+from reconcile.adapters.stripe_client import ReadOnly, WrongAccount, client_at, version_for
 from reconcile.adapters.stripe_findings import Findings, fault_of, in_vain, misplaced, query_of
-from reconcile.adapters.stripe_kinds import EVENTS, LIST, Kind
+from reconcile.adapters.stripe_kinds import DELETED, EVENTS, LIST, SEARCH, Kind
 from reconcile.adapters.stripe_objects import marker_of, read_config, stranger_of
-from reconcile.adapters.stripe_reading import SECONDS_MAX, SKEW, Reading, Window, objects_by_key
+from reconcile.adapters.stripe_reading import (
+    SECONDS_MAX,
+    SKEW,
+    Reading,
+    Window,
+    objects_by_key,
+    objects_by_search,
+    objects_deleted,
+)
 
 STRANGERS_MAX: Final = 200
 """Most objects of nobody's that one scan names."""
 SLICES_MAX: Final = 5
 """Most slices of older time that one scan reads."""
 SLICE_PAGES_MAX: Final = 10
+SEARCHED_MAX: Final = 10
+"""Most claims that one scan searches for, each by itself."""
 SLICE_JOINED: Final = timedelta(hours=1)
 """Claims whose times lie no further apart than this are read for in one slice."""
 SLICE_UNSETTLED: Final = timedelta(hours=1)
@@ -41,9 +52,20 @@ SLICE_UNSETTLED: Final = timedelta(hours=1)
 def scan_for(kind: Kind, probes: Sequence[Probe]) -> Scan:
     """One reading for probes of one place and one configuration. Never raises for anything that
     Stripe does."""
-    if not probes:
-        return Scan(looks={})
-    return _Scan(kind, probes).scan()
+    together: dict[str, list[Probe]] = defaultdict(list)
+    for probe in probes:
+        # A claim keeps the version in which it was first asked about.
+        together[probe.api_version].append(probe)
+    scans = [_Scan(kind, some).scan() for some in together.values()]
+    looks = {claim_id: look for scan in scans for claim_id, look in scan.looks.items()}
+    owned = {name for look in looks.values() for name in (*look.objects, *look.others)}
+    strangers = {o.id: o for scan in scans for o in scan.strangers if o.id not in owned}
+    return Scan(
+        looks=looks,
+        reads=sum(scan.reads for scan in scans),
+        strangers=tuple(strangers.values()),
+        strangers_left_off=max((scan.strangers_left_off for scan in scans), default=0),
+    )
 
 
 @dataclass(slots=True)
@@ -111,8 +133,8 @@ class _Scan:
 
     def _read_all(self) -> None:
         place, config = self.probes[0].place, read_config(self.probes[0].config)
-        version = config.api_version or PINNED_VERSION
-        client, self.confirmed = client_at(place, self.door, version=version)
+        self.door.version = version_for(self.probes[0], config.api_version)
+        client, self.confirmed = client_at(place, self.door)
         window = Window(
             since=min(probe.since for probe in self.probes) - SKEW,
             asked_at=max(probe.asked_at for probe in self.probes),
@@ -122,6 +144,8 @@ class _Scan:
         for one in _slices(self._left()):
             sliced = replace(window, since=one.since, until=one.until)
             self._read(client, sliced, one.claims, pages_max=SLICE_PAGES_MAX)
+        self._search(client)
+        self._read_deleted(client)
         self._read_events(client)
 
     def _left(self) -> list[_Of]:
@@ -129,6 +153,26 @@ class _Scan:
         return [
             one for one in self.claims.values() if not (one.findings.matches or one.findings.whole)
         ]
+
+    def _search(self, client: stripe.StripeClient) -> None:
+        """A few of the claims that no list reached, each by its own marker."""
+        for one in self._left()[:SEARCHED_MAX]:
+            findings = one.findings
+            for item, life in objects_by_search(client, self.kind, findings.probe.generations):
+                findings.route = SEARCH.of(self.kind.noun)
+                findings.take(item, life)
+
+    def _read_deleted(self, client: stripe.StripeClient) -> None:
+        missing = {i: one for i, one in self.claims.items() if not one.findings.matches}
+        if not missing:
+            return
+        since = min(one.findings.probe.since for one in missing.values()) - SKEW
+        for item in objects_deleted(client, self.kind, since=since, deadline=self.deadline):
+            marked = read_marker(marker_of(item))
+            if marked is not None and marked[0] in missing:
+                findings = missing[marked[0]].findings
+                findings.route = DELETED.of(self.kind.noun)
+                findings.take(item, findings.probe.markers.get(marker_of(item)))
 
     def _read_events(self, client: stripe.StripeClient) -> None:
         """Give an object without our marker to the claim with whose key it was made."""

@@ -29,7 +29,7 @@ from reconcile.adapters.base import KeyLife, Look, Probe, faults_of
 from reconcile.adapters.door import NoAnswer, NotAllowed
 from reconcile.adapters.matching import Match
 from reconcile.adapters.object_rules import Expression, search, shown
-from reconcile.adapters.stripe_client import PINNED_VERSION, ReadOnly, WrongAccount, client_at
+from reconcile.adapters.stripe_client import ReadOnly, WrongAccount, client_at, version_for
 from reconcile.adapters.stripe_findings import Findings, fault_of_the_key, in_vain, misplaced
 from reconcile.adapters.stripe_kinds import EVENTS, KIND_OF_LOOKUP, RETRIEVE, Kind
 from reconcile.adapters.stripe_objects import VERSION_PATTERN, status_of
@@ -106,14 +106,13 @@ class _Update:
         self.door = door
         self.named = named
         self.kind = KIND_OF_OBJECT[config.object]
-        self.version = config.api_version or PINNED_VERSION
+        self.door.version = version_for(probe, config.api_version)
         route = RETRIEVE.of(self.kind.noun)
         self.findings = Findings(probe=probe, kind=self.kind, route=route)
 
     def look(self) -> Look:
-        query = f"{self.named}; version {self.version}"
         try:
-            client, confirmed = client_at(self.probe.place, self.door, version=self.version)
+            client, confirmed = client_at(self.probe.place, self.door)
             item = self.kind.service(client).retrieve(self.named).to_dict()
             life, ours = self._life_by_marker(item)
             if not ours:
@@ -121,11 +120,13 @@ class _Update:
         except WrongAccount as error:
             return misplaced(self.probe, self.findings.route, self.door, str(error))
         except (NoAnswer, NotAllowed, stripe.StripeError) as error:
-            return in_vain(self.probe, self.findings.route, self.door, error=error, query=query)
+            return in_vain(
+                self.probe, self.findings.route, self.door, error=error, query=self.named
+            )
         ours = ours or life is not None
         if ours:
             self.findings.keep(item, self._match(item, life))
-        look = self.findings.look(self.door, right_place=confirmed, query=query)
+        look = self.findings.look(self.door, right_place=confirmed, query=self.named)
         return look if ours else self._unseen(look, item)
 
     def _life_by_marker(self, item: Mapping[str, Any]) -> tuple[KeyLife | None, bool]:

@@ -17,6 +17,7 @@ from reconcile.adapters.base import KeyLife, Probe, Scan
 from reconcile.adapters.stripe import LOOKUPS, look_for
 from reconcile.adapters.stripe_kinds import PAYMENT_INTENTS
 from reconcile.adapters.stripe_scan import scan_for
+from reconcile.sandbox.provider.recipes import SEARCH_LAG_SECONDS
 from reconcile.sandbox.provider.server import Provider
 from tests.reconcile.adapters.probes import a_place, a_probe
 from tests.reconcile.adapters.stripe_rows import a_row, claim_number, enter, gets
@@ -229,6 +230,26 @@ def test_a_slice_of_a_provider_whose_clock_is_ahead_reaches_as_far(
     )
 
     assert look.word is SightingWord.FOUND
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_what_no_list_reaches_is_searched_for_and_read_from_the_object(
+    provider: Provider, customer: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stripe_scan, "SLICES_MAX", 0)
+    now = datetime.now(UTC).replace(microsecond=0)
+    then = now - timedelta(days=2)
+    rows = (a_row(100 + n, created=now - timedelta(hours=n), metadata={}) for n in range(12))
+    enter(provider, [a_row(1, created=then, status="processing"), *rows])
+    customer.advance(seconds=SEARCH_LAG_SECONDS + 1)
+    probes = [probe_of(provider.url, n, since=then, asked_at=now) for n in (1, 2)]
+
+    looks = scan(probes).looks
+
+    found, missed = (looks[probe.claim_id] for probe in probes)
+    assert (found.word, found.objects) == (SightingWord.PENDING, ("pi_000001",))
+    assert found.route == "Search PaymentIntents by marker, then retrieve"
+    assert (missed.word, missed.pages_complete) == (SightingWord.ABSENT, False)
 
 
 # A marker that is no longer there

@@ -16,6 +16,7 @@ from reconcile.adapters.base import Probe
 from reconcile.adapters.matching import seen
 from reconcile.adapters.stripe_kinds import (
     CHARGES,
+    GONE,
     INVOICES,
     KIND_OF_LOOKUP,
     MADE,
@@ -78,6 +79,7 @@ TABLE = {
         "paid": FOUND,
         "uncollectible": FOUND,
         "void": OTHER,
+        GONE: OTHER,
     },
     SUBSCRIPTIONS: {
         "incomplete": PENDING,
@@ -114,7 +116,7 @@ def test_the_installed_package_knows_the_same_statuses(kind: Kind, model: Any) -
         inner = get_args(of)
         return {of} if isinstance(of, str) else {t for one in inner for t in texts(one)}
 
-    assert texts(model.__annotations__["status"]) == set(kind.words) - {UNCAPTURED}
+    assert texts(model.__annotations__["status"]) == set(kind.words) - {UNCAPTURED, GONE}
 
 
 def an_item(kind: Kind, number: int, status: str, **changes: Any) -> dict[str, Any]:

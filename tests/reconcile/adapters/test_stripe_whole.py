@@ -26,7 +26,15 @@ from reconcile.adapters.stripe_kinds import (
 from reconcile.adapters.stripe_scan import scan_for
 from reconcile.sandbox.provider.recipes import STEP_SECONDS
 from reconcile.sandbox.provider.server import Provider
-from tests.reconcile.adapters.probes import MARKER, a_life, a_place, a_probe, key_of
+from tests.reconcile.adapters.probes import (
+    CLAIM,
+    MARKER,
+    OTHER_CLAIM,
+    a_life,
+    a_place,
+    a_probe,
+    key_of,
+)
 from tests.reconcile.sandbox.customer import Customer, options, stripe_client
 
 MARKED = {"counterfoil": MARKER}
@@ -201,6 +209,18 @@ def test_a_list_that_changes_while_it_is_read_is_no_answer_and_nobodys_mistake(
     assert "changed while it was read" in look.why
 
 
+def test_a_draft_that_somebody_deleted_is_not_said_never_to_have_been(customer: Customer) -> None:
+    made = make(customer.stripe, "invoices")
+    customer.stripe.v1.invoices.delete(made)
+    somebodys = customer.stripe.v1.invoices.create({"customer": "cus_1"}).id
+    customer.stripe.v1.invoices.delete(somebodys)
+    probe = a_probe(customer.url)
+
+    for look in (look_for(INVOICES)(probe), *scan_for_table("invoices", probe).values()):
+        assert (look.word, look.objects) == (SightingWord.FOUND_DIFFERENT, (made,))
+        assert (look.status, look.route) == ("deleted", "List Events of deleted Invoices")
+
+
 def test_a_transfer_that_was_reversed_was_made_all_the_same(customer: Customer) -> None:
     made = make(customer.stripe, "transfers")
     customer.stripe.v1.transfers.reversals.create(made)
@@ -300,7 +320,21 @@ def test_every_question_names_the_version_that_it_is_asked_in(
     asked = customer.control("GET", "/requests")["requests"]
     assert {one["operation"] for one in asked} == {"account.retrieve", "payment_intents.list"}
     assert {one["api_version"] for one in asked} == {version or PINNED_VERSION}
-    assert f"version {version or PINNED_VERSION}" in look.query
+    assert look.api_version == (version or PINNED_VERSION)
+
+
+def test_a_claim_keeps_the_version_in_which_it_was_first_asked_about(customer: Customer) -> None:
+    made = make(customer.stripe, "payment_intents")
+    older = a_probe(customer.url, api_version="2025-03-31.basil")
+    newer = a_probe(customer.url, claim_id=OTHER_CLAIM)
+
+    alone = look_for(PAYMENT_INTENTS)(older)
+    scan = scan_for(PAYMENT_INTENTS, [older, newer])
+
+    assert alone.api_version == scan.looks[CLAIM].api_version == older.api_version
+    assert scan.looks[OTHER_CLAIM].api_version == PINNED_VERSION
+    assert scan.looks[CLAIM].objects == (made,)
+    assert (scan.reads, scan.strangers) == (2, ()), "each version is one reading"
 
 
 def test_a_version_that_is_none_is_refused(customer: Customer) -> None:
