@@ -16,6 +16,7 @@ __all__ = [
     "Connection",
     "ConnectionChange",
     "DeskSession",
+    "LookupTrial",
     "MemberChange",
     "Membership",
     "Tool",
@@ -70,7 +71,7 @@ class Connection(models.Model):
     """One account at one provider, asked read-only. `kind` says whose dialect it speaks.
 
     `secret_name` names an environment variable: the secret itself is never in the database.
-    Only the host of `base_url` is ever asked.
+    `secret_seen_at` is when a worker last had it. Only the host of `base_url` is ever asked.
     """
 
     class Kind(models.TextChoices):
@@ -89,6 +90,7 @@ class Connection(models.Model):
     base_url = models.CharField(max_length=500)  # https://… or, for a database, postgresql://…
     account = models.CharField(max_length=100, blank=True, default="")
     secret_name = models.CharField(max_length=100, blank=True, default="")
+    secret_seen_at = models.DateTimeField(null=True, blank=True)
     version = models.PositiveIntegerField(default=1, db_default=1)
 
     class Meta:
@@ -230,3 +232,23 @@ class ToolChange(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.tool} version {self.version}"
+
+
+class LookupTrial(models.Model):
+    """A look-up that somebody tries on a past call: what is asked, and then what was found.
+
+    `entry` (the settings that are tried) and `answer` are JSON texts; `answer` is empty until a
+    worker has asked. No part of the record: it is forgotten after an hour.
+    """
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE)
+    tool = models.ForeignKey(Tool, on_delete=models.CASCADE)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    claim_id = models.UUIDField()
+    entry = models.TextField()
+    asked_at = models.DateTimeField()
+    answer = models.TextField(blank=True, default="")
+
+    @override
+    def __str__(self) -> str:
+        return f"look-up of {self.tool} on {self.claim_id}"

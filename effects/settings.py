@@ -159,7 +159,13 @@ CELERY_BROKER_URL = ENVIRONMENT.broker_url or "redis://127.0.0.1:63790/0"
 COUNTERFOIL_VALKEY_URL = ENVIRONMENT.redis_url or (
     CELERY_BROKER_URL if CELERY_BROKER_URL.startswith("redis") else ""
 )
-CELERY_IMPORTS = ("reconcile.assign.tasks", "reconcile.bulk.tasks", "reconcile.outbox.tasks")
+CELERY_IMPORTS = (
+    "reconcile.assign.tasks",
+    "reconcile.bulk.tasks",
+    "reconcile.connecting.tasks",
+    "reconcile.duplicates.tasks",
+    "reconcile.outbox.tasks",
+)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -186,7 +192,17 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "reconcile": {"task": "reconcile.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
     "webhooks": {"task": "reconcile.tasks.webhooks", "schedule": 1.0, "options": {"expires": 5}},
     "bulks": {"task": "reconcile.bulk.tasks.sweep", "schedule": 15.0, "options": {"expires": 15}},
+    "duplicates": {
+        "task": "reconcile.duplicates.tasks.search",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
     "outbox": {"task": "reconcile.outbox.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
+    "connections": {
+        "task": "reconcile.connecting.tasks.tick",
+        "schedule": 15.0,
+        "options": {"expires": 15},
+    },
     "windows": {
         "task": "reconcile.outbox.tasks.windows",
         "schedule": 15.0,

@@ -65,6 +65,8 @@ def save_connection(
                 raise ConnectionMoved
             before = snapshot(kept)
             connection.version = read_version + 1
+            if kept.secret_name != connection.secret_name:
+                connection.secret_seen_at = None
         connection.save()
         return ConnectionChange.objects.create(
             connection=connection,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from effects.models import Connection, ConnectionChange, Tool
 from effects.pages.problems import stale_page
 from ledger import append, queries
 from reconcile import pace
+from reconcile.connecting import secrets_seen
 from reconcile.connecting.form import KIND_WORDS, ConnectionForm
 from reconcile.connecting.saving import ConnectionMoved, differences, save_connection
 from reconcile.models import WebhookAddress
@@ -31,8 +31,7 @@ LOOKUP_FIELDS: Final = ("base_url", "account", "secret_name")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One connection and how it stands. `secret_is_set`: in the environment of this desk, which
-    the workers need not share."""
+    """One connection and how it stands. `secret_is_set`: a worker had it lately."""
 
     connection: Connection
     kind: str
@@ -133,7 +132,7 @@ def _row(kept: Connection) -> Row:
         connection=kept,
         kind=KIND_WORDS.get(Connection.Kind(kept.kind), kept.kind),
         tools=tuple(getattr(kept, "tools_that_use_it", ())),
-        secret_is_set=bool(kept.secret_name and os.environ.get(kept.secret_name)),
+        secret_is_set=secrets_seen.is_set(kept),
         reads=pace.reads_lately(kept.pk, now),
         standing=pace.standing(kept.pk, now),
         has_webhooks=WebhookAddress.objects.filter(connection=kept).exists(),

@@ -5,31 +5,36 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection as database
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
 
 from effects.access import Ability, DeskRequest, membership_required, require
-from effects.core.problems import ClaimNotFound
-from effects.models import Connection, Tool
+from effects.models import Connection, LookupTrial, Tool
 from ledger import queries
+from reconcile.connecting import tasks
 from reconcile.connecting.trial import (
     RAW_SHOWN_MAX,
     TRIAL_SECONDS_MAX,
     CannotTry,
     Settings,
-    Trial,
+    entry_of,
+    order,
     settings_of,
-    try_look_up,
 )
 from reconcile.lookups import LOOKUPS
 
 UNPROCESSABLE: Final = 422
+UNAVAILABLE: Final = 503
+NUMBER_CHARACTERS_MAX: Final = 18
+WAITS_MAX: Final = timedelta(seconds=100)
+"""How long the page waits: a worker may be busy, and a provider slow."""
 CALLS_OFFERED_MAX: Final = 10
 SETTINGS_CHARACTERS_MAX: Final = 20_000
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
@@ -67,28 +72,43 @@ class _Typed:
 @require_http_methods(["GET", "HEAD", "POST"])
 @membership_required
 def lookup_test(request: DeskRequest, tool_id: int) -> HttpResponse:
-    """The form, and after a POST with a call what its look-up found.
+    """The form, and with `?trial=` how far a worker has got with it.
 
     A POST without a call comes from the tool's own form, with settings that are not saved.
     """
     require(request, Ability.EDIT_TOOLS)
     tool = _tool_or_404(request, tool_id)
     if request.method != "POST":
-        typed = _as_saved(tool)
-        typed.call = request.GET.get("call", "")
-        return _page(request, tool, typed)
+        return _shown(request, tool)
     typed = _typed(request)
     if "call" not in request.POST:
         return _page(request, tool, typed)
     try:
-        trial = try_look_up(tool, _call_id(typed.call), _settings(typed))
+        trial = order(tool, _call_id(typed.call), _settings(typed), user=request.user)
     except CannotTry as error:
         typed.fault = str(error)
         return _page(request, tool, typed, status=UNPROCESSABLE)
-    except ClaimNotFound:
-        typed.fault = "No call of this workspace has this id."
-        return _page(request, tool, typed, status=UNPROCESSABLE)
-    return _page(request, tool, typed, trial=trial)
+    if not tasks.begin(trial.pk):
+        trial.delete()
+        typed.fault = "No worker can be reached, because the broker is away. Try again soon."
+        return _page(request, tool, typed, status=UNAVAILABLE)
+    return redirect(f"{reverse('tool-lookup', args=[tool.pk])}?trial={trial.pk}#result")
+
+
+@require_safe
+@membership_required
+def lookup_answer(request: DeskRequest, tool_id: int, trial_id: int) -> HttpResponse:
+    """The part of the page that waits. It has the page loaded anew once there is an answer."""
+    require(request, Ability.EDIT_TOOLS)
+    tool = _tool_or_404(request, tool_id)
+    trial = _trial(request, tool, str(trial_id))
+    if trial is None:
+        raise Http404("Nothing of yours is tried under this number.")
+    context = {"tool": tool, "trial": trial, "waits": _waits(trial)}
+    response = render(request, "reconcile/_lookup_waits.html", context)
+    if trial.answer:
+        response["HX-Refresh"] = "true"
+    return response
 
 
 # Inside
@@ -102,10 +122,34 @@ def _tool_or_404(request: DeskRequest, tool_id: int) -> Tool:
     return tool
 
 
-def _as_saved(tool: Tool) -> _Typed:
-    saved = settings_of(tool)
+def _trial(request: DeskRequest, tool: Tool, number: str) -> LookupTrial | None:
+    """The person's own trial of this number, as long as it is kept."""
+    if not (number.isascii() and number.isdigit() and len(number) < NUMBER_CHARACTERS_MAX):
+        return None
+    own = LookupTrial.objects.filter(workspace=request.workspace, user=request.user, tool=tool)
+    return own.filter(pk=int(number)).first()
+
+
+def _waits(trial: LookupTrial) -> bool:
+    return not trial.answer and queries.clock() - trial.asked_at < WAITS_MAX
+
+
+def _shown(request: DeskRequest, tool: Tool) -> HttpResponse:
+    trial = _trial(request, tool, request.GET.get("trial", ""))
+    if trial is None:
+        typed = _as_typed(settings_of(tool), call=request.GET.get("call", ""))
+        if request.GET.get("trial"):
+            typed.fault = "What was tried is no longer kept. Try it again."
+        return _page(request, tool, typed)
+    typed = _as_typed(entry_of(trial), call=str(trial.claim_id))
+    found: dict[str, Any] = json.loads(trial.answer) if trial.answer else {}
+    typed.fault = found.get("fault", "")
+    return _page(request, tool, typed, trial=trial, found=found if "word" in found else None)
+
+
+def _as_typed(saved: Settings, *, call: str = "") -> _Typed:
     text = json.dumps(saved.lookup, indent=2, ensure_ascii=False) if saved.lookup else ""
-    return _Typed(kind=saved.kind, connection=saved.connection, lookup=text)
+    return _Typed(kind=saved.kind, connection=saved.connection, lookup=text, call=call)
 
 
 def _typed(request: DeskRequest) -> _Typed:
@@ -152,11 +196,12 @@ def _page(
     tool: Tool,
     typed: _Typed,
     *,
-    trial: Trial | None = None,
+    trial: LookupTrial | None = None,
+    found: dict[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     connections = Connection.objects.filter(workspace=request.workspace).order_by("name")
-    saved = _as_saved(tool)
+    saved = _as_typed(settings_of(tool))
     context: dict[str, Any] = {
         "now": queries.clock(),
         "tool": tool,
@@ -168,6 +213,9 @@ def _page(
         "connections": connections,
         "offered": _offered(tool),
         "trial": trial,
+        "waits": trial is not None and _waits(trial),
+        "found": found,
+        "found_at": datetime.fromisoformat(found["asked_at"]) if found else None,
         "seconds_max": TRIAL_SECONDS_MAX,
         "raw_shown_max": RAW_SHOWN_MAX,
     }

@@ -14,6 +14,7 @@ from effects.models import Connection, ConnectionChange, Workspace
 from effects.settings import BASE_DIR
 from ledger import queries
 from reconcile import pace
+from reconcile.connecting import tasks
 from reconcile.connecting.form import address_fault
 from tests.support.desk import a_keyed_tool, a_person, a_workspace
 
@@ -72,13 +73,15 @@ def test_a_line_says_who_uses_it_how_often_it_was_read_and_whether_its_secret_is
     Connection.objects.filter(pk=kept.pk).update(secret_name="SHOP_READ_KEY")
     pace.count_reads(kept.pk, 4321, queries.clock())
 
+    tasks.tick()
     before = admin.get("/connections/").content.decode()
     monkeypatch.setenv("SHOP_READ_KEY", "rk_live_of_the_shop")
+    tasks.tick()
     after = admin.get(f"/connections/{kept.pk}/").content.decode()
 
     assert "4321 of 10000" in before
-    assert "not set where this desk runs" in before
-    assert "not set where this desk runs" not in after
+    assert "no worker has it" in before
+    assert "seen by a worker" in after
     assert "SHOP_READ_KEY" in after
     assert "rk_live_of_the_shop" not in after
     assert "charge_card" in after

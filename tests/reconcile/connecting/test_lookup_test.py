@@ -9,12 +9,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.conf import LazySettings
 from django.test import Client
 
 from effects.core.vocabulary import Role
-from effects.models import Tool
+from effects.models import Connection, LookupTrial, Tool
 from ledger import queries
 from reconcile import pace
+from reconcile.connecting import tasks
 from tests.reconcile.finding_out import TRANSFER, Shop, open_shop
 from tests.support.desk import a_person
 
@@ -48,6 +50,18 @@ def typed(tool: Tool, call: object, **changes: Any) -> dict[str, Any]:
     return form | changes
 
 
+def tried(admin: Client, tool: Tool, form: dict[str, Any]) -> Any:
+    """The page once a worker has done what was ordered."""
+    ordered = admin.post(address(tool), form)
+    assert ordered.status_code == 302, ordered.context["typed"].fault
+    waiting = admin.get(ordered["Location"])
+    assert "A worker asks the provider" in waiting.content.decode()
+    (trial_id,) = LookupTrial.objects.filter(answer="").values_list("pk", flat=True)
+    tasks.perform(trial_id)
+    tasks.perform(trial_id)  # A second copy asks nobody.
+    return admin.get(ordered["Location"])
+
+
 def a_transfer_whose_answer_was_lost(shop: Shop) -> UUID:
     answer = shop.claim(shop.transfer, arguments=json.dumps({"amount": 900}))
     shop.send_transfer(answer, fault="drop_after_commit")
@@ -66,7 +80,7 @@ def test_it_shows_what_was_found_and_what_that_would_mean_and_keeps_nothing(
     before = everything_known(claim_id, shop)
     (effect,) = shop.customer.truth()
 
-    page = admin.post(address(shop.transfer), typed(shop.transfer, claim_id))
+    page = tried(admin, shop.transfer, typed(shop.transfer, claim_id))
 
     text = page.content.decode()
     assert page.status_code == 200
@@ -81,9 +95,9 @@ def test_settings_that_were_typed_are_tried_and_not_saved(shop: Shop, admin: Cli
     claim_id = a_transfer_whose_answer_was_lost(shop)
     other = json.dumps({**TRANSFER["lookup"], "map": {"settled": "pending"}})
 
-    page = admin.post(address(shop.transfer), typed(shop.transfer, claim_id, lookup=other))
+    page = tried(admin, shop.transfer, typed(shop.transfer, claim_id, lookup=other))
 
-    assert page.context["trial"].look.word == "pending"
+    assert page.context["found"]["word"] == "pending"
     assert page.context["is_edited"]
     shop.transfer.refresh_from_db()
     assert shop.transfer.lookup["map"] == {"settled": "found"}
@@ -115,9 +129,9 @@ def test_the_address_of_a_calls_page_is_as_good_as_its_id(shop: Shop, admin: Cli
     claim_id = a_transfer_whose_answer_was_lost(shop)
     pasted = f"https://desk.example.com/calls/{claim_id}?evidence=all"
 
-    page = admin.post(address(shop.transfer), typed(shop.transfer, pasted))
+    page = tried(admin, shop.transfer, typed(shop.transfer, pasted))
 
-    assert page.context["trial"].look.word == "found"
+    assert page.context["found"]["word"] == "found"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +158,7 @@ def test_what_cannot_be_tried_asks_nobody_and_says_why(
 
     assert page.status_code == 422
     assert said in page.context["typed"].fault
-    assert pace.reads_lately(shop.transfer.connection_id or 0, queries.clock()) == 0
+    assert not LookupTrial.objects.exists()
 
 
 def test_another_tools_call_is_not_tried(shop: Shop, admin: Client) -> None:
@@ -155,13 +169,72 @@ def test_another_tools_call_is_not_tried(shop: Shop, admin: Client) -> None:
     assert "not of send_transfer" in page.context["typed"].fault
 
 
+def test_what_fails_only_when_it_is_tried_is_said_too(
+    shop: Shop, admin: Client, settings: LazySettings
+) -> None:
+    claim_id = a_transfer_whose_answer_was_lost(shop)
+    Connection.objects.filter(tool=shop.transfer).update(base_url="nowhere")
+
+    page = tried(admin, shop.transfer, typed(shop.transfer, claim_id))
+
+    assert "cannot be used" in page.content.decode()
+    assert page.context["found"] is None
+
+
+def test_nobody_waits_where_no_worker_can_be_reached(
+    shop: Shop, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim_id = a_transfer_whose_answer_was_lost(shop)
+    monkeypatch.setattr(tasks, "begin", lambda _: False)
+
+    page = admin.post(address(shop.transfer), typed(shop.transfer, claim_id))
+
+    assert page.status_code == 503
+    assert "broker is away" in page.content.decode()
+    assert not LookupTrial.objects.exists()
+
+
+def test_what_was_tried_is_forgotten_after_an_hour_and_is_nobody_elses(
+    shop: Shop, admin: Client
+) -> None:
+    claim_id = a_transfer_whose_answer_was_lost(shop)
+    page = tried(admin, shop.transfer, typed(shop.transfer, claim_id))
+    other = Client()
+    other.force_login(a_person(shop.workspace, Role.ADMIN))
+    where = f"{address(shop.transfer)}?trial={page.context['trial'].pk}"
+
+    assert "no longer kept" in other.get(where).content.decode()
+    shop.clock.advance(3500)
+    tasks.tick()
+    assert LookupTrial.objects.count() == 1
+    shop.clock.advance(200)
+    tasks.tick()
+    assert LookupTrial.objects.count() == 0
+    assert "no longer kept" in admin.get(where).content.decode()
+
+
+def test_the_part_that_waits_has_the_page_loaded_anew_once(shop: Shop, admin: Client) -> None:
+    claim_id = a_transfer_whose_answer_was_lost(shop)
+    admin.post(address(shop.transfer), typed(shop.transfer, claim_id))
+    trial = LookupTrial.objects.get()
+    part = f"{address(shop.transfer)}{trial.pk}/"
+
+    before = admin.get(part)
+    tasks.perform(trial.pk)
+    after = admin.get(part)
+
+    assert "HX-Refresh" not in before
+    assert after["HX-Refresh"] == "true"
+    assert 'hx-trigger="every 1s"' in before.content.decode()
+
+
 def test_a_provider_that_refuses_is_shown_as_it_answered(
     shop: Shop, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim_id = a_transfer_whose_answer_was_lost(shop)
     monkeypatch.setenv("TEST_PLAIN_TOKEN", "a wrong token for the bank")
 
-    page = admin.post(address(shop.transfer), typed(shop.transfer, claim_id))
+    page = tried(admin, shop.transfer, typed(shop.transfer, claim_id))
 
     text = page.content.decode()
     assert "does not let us ask (HTTP 401)" in text
