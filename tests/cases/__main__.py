@@ -22,7 +22,7 @@ from typing import Final
 import django
 from django.test.utils import setup_test_environment
 
-from tests.cases.bank import LATER, RUN, Case, Unreadable, files, read
+from tests.cases.bank import RUN, Case, Unreadable, files, read
 
 CASE_SECONDS_MAX: Final = 60
 
@@ -75,12 +75,9 @@ class Report:
 
     passed: int = 0
     failed: int = 0
-    later: Counter[str] = field(default_factory=Counter)
     elsewhere: Counter[str] = field(default_factory=Counter)
 
     def show(self) -> None:
-        if self.later:
-            print(f"{self.later.total()} not run yet ({_counted(self.later)})")
         if self.elsewhere:
             print(f"{self.elsewhere.total()} in tests only ({_counted(self.elsewhere)})")
         print(f"{self.passed} passed, {self.failed} failed")
@@ -106,7 +103,7 @@ def run(paths: list[Path], report: Report) -> None:
         if case.kind in RUN:
             cases.append(case)
         else:
-            (report.later if case.kind in LATER else report.elsewhere)[case.kind] += 1
+            report.elsewhere[case.kind] += 1
     if cases:
         with a_database():
             for case in cases:

@@ -17,10 +17,8 @@ FILES_MAX: Final = 5_000
 INTEGER_DIGITS_MAX: Final = 300
 """More digits than this stay text: Python refuses to read very long integers."""
 
-RUN: Final = frozenset({"stream", "canonical", "ingest", "ledger", "classify"})
+RUN: Final = frozenset({"stream", "canonical", "ingest", "ledger", "classify", "reconcile"})
 """Kinds that the runner judges."""
-LATER: Final = frozenset({"reconcile"})
-"""Kinds that it will judge once the product finds out what happened by itself."""
 
 
 class Digits(str):

@@ -18,7 +18,7 @@ from tests.cases import canonical, ingest, ledger, streams
 from tests.cases.bank import Case, Digits
 from tests.cases.fields import Fault, Fields, Findings
 from tests.cases.history import History
-from tests.cases.kinds import KINDS
+from tests.cases.kinds import kind_of
 from tests.cases.words import MAY_RUN, NOT_RUN, STATES
 
 SHOWN_CHARACTERS_MAX: Final = 160
@@ -42,7 +42,7 @@ def judge(case: Case) -> Verdict:
     """Judges one case against the database of this process; what it did there is undone. Total:
     a case that cannot be judged fails with the reason."""
     found = Findings()
-    kind = KINDS.get(case.kind)
+    kind = kind_of(case)
     try:
         with nullcontext() if kind and kind.asks_providers else ledger.undone():
             _judge(case, found)
@@ -58,7 +58,7 @@ def judge(case: Case) -> Verdict:
 
 def _judge(case: Case, found: Findings) -> None:
     given, expected = Fields("input", case.input), Fields("expected", case.expected)
-    kind = KINDS.get(case.kind)
+    kind = kind_of(case)
     if kind is None:
         _judge_members(given, expected, found)
     else:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tests.cases import classify
+from tests.cases import classify, reconcile, webhooks
+from tests.cases.bank import Case
 from tests.cases.fields import Fields, Findings
 
 Judge = Callable[[Fields, Fields, Findings], None]
@@ -25,4 +26,16 @@ class Kind:
     asks_providers: bool = False
 
 
-KINDS: Final[Mapping[str, Kind]] = {"classify": Kind(judge=classify.judge)}
+KINDS: Final[Mapping[str, Kind]] = {
+    "classify": Kind(judge=classify.judge),
+    "reconcile": Kind(judge=reconcile.judge, asks_providers=True),
+}
+WEBHOOKS: Final = Kind(judge=webhooks.judge, asks_providers=True)
+
+
+def kind_of(case: Case) -> Kind | None:
+    """The judge of a case, None where its members say how it is judged. Events that a provider
+    sends stand in the bank as cases about the ledger."""
+    if case.kind == "ledger" and webhooks.MEMBERS & case.input.keys():
+        return WEBHOOKS
+    return KINDS.get(case.kind)

@@ -348,7 +348,7 @@ def folder(tmp_path: Path) -> Path:
     said["expected"]["stream"]["terminal"] = "success"
     (tmp_path / "b.json").write_text(json.dumps(said | {"id": "S99"}))
     (tmp_path / "c.json").write_text("{")
-    for name, kind in (("d", "reconcile"), ("e", "infra"), ("f", "ui"), ("g", "no kind of ours")):
+    for name, kind in (("d", "api"), ("e", "infra"), ("f", "ui"), ("g", "no kind of ours")):
         (tmp_path / f"{name}.json").write_text(json.dumps(said | {"id": name, "kind": kind}))
     (tmp_path / "notes.md").write_text("no case")
     return tmp_path
@@ -362,8 +362,7 @@ def test_the_command_prints_a_line_for_each_failure_and_the_count_last(folder: P
     assert done.stdout.splitlines() == [
         "FAIL c.json  no JSON: Expecting property name enclosed in double quotes (line 1)",
         "FAIL S99  expected.stream.terminal: expected success, got error_event",
-        "1 not run yet (reconcile 1)",
-        "3 in tests only (infra 1, no kind of ours 1, ui 1)",
+        "4 in tests only (api 1, infra 1, no kind of ours 1, ui 1)",
         "1 passed, 2 failed",
     ]
     assert (done.returncode, done.stderr) == (1, "")

@@ -94,6 +94,7 @@ def a_door(lists: str) -> Iterator[Door]:
     with a_world(setting) as world, mock.patch.dict(os.environ, {SIGNING_NAME: SIGNING_SECRET}):
         world.later(SEND_SECONDS)
         world.report(Outcome.UNKNOWN)
+        assert world.tool.connection is not None
         public_id = f"case-{uuid4().hex}"
         WebhookAddress.objects.create(
             connection=world.tool.connection, public_id=public_id, secret_name=SIGNING_NAME
