@@ -3,7 +3,12 @@
 Stripe signs ``"{t}.{body}"`` with HMAC-SHA256 and sends ``t`` and one or several ``v1`` in one
 header; its own package checks that, but lets any age pass unless told, and a time in the future
 always (https://docs.stripe.com/webhooks/signature). Other senders follow Standard Webhooks
-(https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+(https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md); their
+package judges the age by this machine's clock and takes texts only, so here their rule is applied
+to the bytes, and the tests sign with the package.
+
+GoCardless and Checkout.com sign the body alone, so nothing says when. An old copy of theirs is the
+same delivery as its original, and orders one more look at most.
 """
 
 from __future__ import annotations
@@ -78,6 +83,34 @@ def check_standard(
 
     _one_of(secrets, right)
     _check_age(signed_at, now=now)
+
+
+def check_gocardless(
+    body: bytes, headers: Mapping[str, str], secrets: Sequence[str], *, now: datetime
+) -> None:
+    """The same for GoCardless: ``Webhook-Signature`` holds the HMAC-SHA256 of the body, in hex
+    (https://developer.gocardless.com/api-reference/#webhooks-overview)."""
+    del now  # Nothing in the signature says when it was made.
+    _check_body(body, headers.get("Webhook-Signature", ""), secrets)
+
+
+def check_checkout(
+    body: bytes, headers: Mapping[str, str], secrets: Sequence[str], *, now: datetime
+) -> None:
+    """The same for Checkout.com: ``Cko-Signature``, the HMAC-SHA256 of the body in hex
+    (https://www.checkout.com/docs/developer-resources/webhooks/manage-webhooks)."""
+    del now  # As above.
+    _check_body(body, headers.get("Cko-Signature", ""), secrets)
+
+
+def _check_body(body: bytes, given: str, secrets: Sequence[str]) -> None:
+    said = given.strip().lower().encode("utf-8", "replace")
+
+    def right(secret: str) -> bool:
+        wanted = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        return hmac.compare_digest(wanted.encode(), said)
+
+    _one_of(secrets, right)
 
 
 def _one_of(secrets: Sequence[str], right: Callable[[str], bool]) -> None:

@@ -27,7 +27,13 @@ from ledger import queries
 from ledger.refusals import MethodNotAllowed, problem_of, refused
 from reconcile.adapters.stripe_events import NotAnEvent, read_event
 from reconcile.models import WebhookAddress, WebhookDelivery
-from reconcile.webhook_signatures import SignatureRefused, check_standard, check_stripe
+from reconcile.webhook_signatures import (
+    SignatureRefused,
+    check_checkout,
+    check_gocardless,
+    check_standard,
+    check_stripe,
+)
 
 WEBHOOK_BODY_BYTES_MAX: Final = 512 * 1024
 SECRETS_MAX: Final = 5
@@ -39,7 +45,13 @@ type Check = Callable[..., None]
 _CHECKS: Final[Mapping[str, Check]] = {
     Connection.Kind.STRIPE: check_stripe,
     Connection.Kind.HTTP: check_standard,
+    Connection.Kind.GRAPHQL: check_standard,
+    Connection.Kind.GOCARDLESS: check_gocardless,
+    Connection.Kind.CHECKOUT: check_checkout,
 }
+SIGNED_KINDS: Final = frozenset(str(kind) for kind in _CHECKS)
+"""Kinds of connections whose webhooks can be checked. A database sends none; PayPal signs with a
+certificate that has to be fetched first, and Salesforce in no way that a door could check."""
 
 
 class NoSuchAddress(BadRequest):
@@ -67,11 +79,14 @@ class Facts:
 
 @csrf_exempt
 def receive(request: HttpRequest, public_id: str) -> HttpResponse:
-    """Keeps one delivery. 200 means that it is kept; every other answer, that nothing was."""
+    """Keeps one delivery. 202 means that it is kept and is applied next, 200 that it was applied
+    before; every other answer, that nothing was kept."""
     if request.method != "POST":
         return refused(MethodNotAllowed(allowed=["POST"]))
     try:
-        return JsonResponse(_receive(request, public_id))
+        kept = _receive(request, public_id)
+        applied = kept["state"] == WebhookDelivery.State.APPLIED
+        return JsonResponse(kept, status=200 if applied else 202)
     except Exception as error:  # noqa: BLE001 - whatever it is, the sender gets a status and no page.
         return refused(problem_of(error))
 
@@ -79,7 +94,7 @@ def receive(request: HttpRequest, public_id: str) -> HttpResponse:
 def _receive(request: HttpRequest, public_id: str) -> dict[str, object]:
     addresses = WebhookAddress.objects.select_related("connection")
     address = addresses.filter(public_id=public_id).first()
-    if address is None:
+    if address is None or address.connection.kind not in SIGNED_KINDS:
         raise NoSuchAddress
     now = queries.clock()
     try:

@@ -92,7 +92,7 @@ def _decision_before(events: QuerySet[Event]) -> Decision | None:
     """The newest decision in force that said what became of the call; a reopening withdraws it."""
     words = [str(verdict) for verdict in (*SAYS_AN_OUTCOME, Verdict.REOPEN)]
     last = events.filter(kind=EventKind.DECIDED, word__in=words).order_by("-seq").first()
-    if last is None or last.word == Verdict.REOPEN:
+    if last is None or last.word == Verdict.REOPEN or last.decision_id is None:
         return None
     return Decision.objects.filter(pk=last.decision_id).first()
 

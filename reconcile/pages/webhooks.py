@@ -20,7 +20,7 @@ from effects.models import Connection
 from ledger import queries
 from reconcile import pace, webhook_apply
 from reconcile.models import WebhookAddress, WebhookDelivery
-from reconcile.webhooks import secrets_of
+from reconcile.webhooks import SIGNED_KINDS, secrets_of
 
 ROWS_MAX: Final = 50
 PUBLIC_ID_BYTES: Final = 24
@@ -119,9 +119,10 @@ def body(request: DeskRequest, delivery_id: int) -> HttpResponse:
 def address(request: DeskRequest, connection_id: int) -> HttpResponse:
     """Gives a connection an address, or names the variable that holds its secret."""
     require(request, Ability.EDIT_WEBHOOKS)
-    connection = Connection.objects.filter(workspace=request.workspace, pk=connection_id).first()
+    own = Connection.objects.filter(workspace=request.workspace, kind__in=SIGNED_KINDS)
+    connection = own.filter(pk=connection_id).first()
     if connection is None:
-        raise Http404("No connection of this workspace has this number.")
+        raise Http404("No connection of this workspace that sends webhooks has this number.")
     name = request.POST.get("secret_name", "").strip()
     if len(name) > SECRET_NAME_CHARACTERS_MAX or not _VARIABLE.fullmatch(name):
         messages.error(
@@ -170,7 +171,9 @@ def _tabs(request: DeskRequest, show: str) -> list[Tab]:
 
 
 def _places(request: DeskRequest) -> list[Place]:
-    found = Connection.objects.filter(workspace=request.workspace).order_by("name")
+    found = Connection.objects.filter(workspace=request.workspace, kind__in=SIGNED_KINDS).order_by(
+        "name"
+    )
     return [_place(one) for one in found.select_related("webhook_address")[:CONNECTIONS_MAX]]
 
 

@@ -17,6 +17,7 @@ NOBODY = {"conversation": None, "turn_index": None, "call_id": None, "response_i
 ONE, TWO = '{"x": 1}', '{"x": 2}'
 
 
+@pytest.mark.case("P19")
 def test_one_key_of_two_tenants_with_other_bodies_and_in_odd_shapes(agent, stranger):
     """No key is not replaced by a made-up one; keys belong to a tenant; another body is told as
     another body also while the first one runs; and no shape of a key is a fault of the server."""

@@ -458,6 +458,7 @@ def together(*acts: Callable[[], Any]) -> list[BaseException]:
     return faults
 
 
+@pytest.mark.case("P13")
 def test_webhook_and_worker_finish_at_the_same_time_and_there_is_one_effect(
     shop: Shop, courier: Courier
 ) -> None:

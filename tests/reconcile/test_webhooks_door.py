@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError
+from standardwebhooks.webhooks import Webhook
 
 from effects.models import Connection
 from ledger import append, queries
@@ -50,7 +51,7 @@ def courier(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Courier:
 def test_signed_bytes_are_kept_as_they_came_and_named(courier: Courier) -> None:
     answer = courier.post(BODY)
 
-    assert answer.status_code == 200
+    assert answer.status_code == 202, "kept, and applied next"
     delivery = WebhookDelivery.objects.get(pk=answer.json()["delivery"])
     assert bytes(delivery.body) == BODY
     assert (delivery.event_id, delivery.type, delivery.object_id) == (
@@ -91,7 +92,7 @@ def test_other_signatures_are_refused_and_the_refusal_is_seen(
 
 @pytest.mark.parametrize("age_seconds", [AGE_SECONDS_MAX - 10, 10 - AHEAD_SECONDS_MAX])
 def test_an_age_within_the_limits_is_taken(courier: Courier, age_seconds: int) -> None:
-    assert courier.post(BODY, courier.sign(BODY, age_seconds=age_seconds)).status_code == 200
+    assert courier.post(BODY, courier.sign(BODY, age_seconds=age_seconds)).status_code == 202
 
 
 def test_while_a_secret_is_replaced_both_are_taken(
@@ -100,7 +101,7 @@ def test_while_a_secret_is_replaced_both_are_taken(
     monkeypatch.setenv(SECRET_NAME, f"whsec_new  {SECRET}\n")
 
     for secret in (SECRET, "whsec_new"):
-        assert courier.post(BODY, courier.sign(BODY, secret=secret)).status_code == 200
+        assert courier.post(BODY, courier.sign(BODY, secret=secret)).status_code == 202
     assert courier.post(BODY, courier.sign(BODY, secret="whsec_third")).status_code == 400
 
 
@@ -146,7 +147,7 @@ def test_an_unknown_address_and_a_question_are_refused_without_a_page(courier: C
 def test_signed_bytes_that_are_no_event_are_kept_and_said_to_be_none(
     courier: Courier, body: bytes
 ) -> None:
-    assert courier.post(body).status_code == 200
+    assert courier.post(body).status_code == 202
 
     courier.sweep()
 
@@ -159,7 +160,7 @@ def test_signed_bytes_that_are_no_event_are_kept_and_said_to_be_none(
 def test_texts_that_no_column_can_hold_do_not_cost_the_delivery(courier: Courier) -> None:
     odd = {**EVENT, "id": "evt_\u0000\ud800", "type": "x" * 500}
 
-    assert courier.post(json.dumps(odd).encode()).status_code == 200
+    assert courier.post(json.dumps(odd).encode()).status_code == 202
     assert WebhookDelivery.objects.get().event_id == "evt_\ufffd\ufffd"
 
 
@@ -201,6 +202,7 @@ def test_an_event_that_failed_is_seen_and_tried_again_until_it_is_applied(
 
     again = courier.bring(event)
     third = courier.bring(event)
+    assert courier.deliver(event).status_code == 200, "only what was applied is a duplicate"
 
     assert again.pk == failed.pk == third.pk
     assert (again.state, third.state) == (WebhookDelivery.State.APPLIED,) * 2
@@ -262,7 +264,7 @@ def test_another_sender_signs_by_standard_webhooks_and_orders_a_look(
     signed_at = str(int(queries.clock().timestamp()))
 
     def post(signed: bytes) -> Any:
-        digest = hmac.new(key, b"msg_1." + signed_at.encode() + b"." + signed, hashlib.sha256)
+        made = Webhook(key).sign("msg_1", queries.clock(), signed.decode())
         return courier.client.post(
             "/webhooks/bank-0123456789",
             body,
@@ -270,12 +272,12 @@ def test_another_sender_signs_by_standard_webhooks_and_orders_a_look(
             headers={
                 "Webhook-Id": "msg_1",
                 "Webhook-Timestamp": signed_at,
-                "Webhook-Signature": "v1,bm8= v1," + base64.b64encode(digest.digest()).decode(),
+                "Webhook-Signature": f"v1,bm8= {made}",
             },
         )
 
     assert post(b"other bytes").status_code == 400
-    assert post(body).status_code == 200
+    assert post(body).status_code == 202
     courier.sweep()
 
     delivery = WebhookDelivery.objects.get()
@@ -283,3 +285,48 @@ def test_another_sender_signs_by_standard_webhooks_and_orders_a_look(
     assert delivery.claims == [id_of(answer)]
     assert shop.state(claim_id) == "completed"
     assert shop.sightings(claim_id)[0].data["trigger"] == "webhook"
+
+
+# Senders that sign the body alone
+
+
+@pytest.mark.parametrize(
+    ("kind", "header"), [("gocardless", "Webhook-Signature"), ("checkout", "Cko-Signature")]
+)
+def test_a_sender_that_signs_the_body_alone_is_checked_and_a_copy_is_the_same_delivery(
+    shop: Shop, courier: Courier, monkeypatch: pytest.MonkeyPatch, kind: str, header: str
+) -> None:
+    monkeypatch.setenv("TEST_BODY_SECRET", "a-secret-of-theirs")
+    connection = Connection.objects.create(
+        workspace=shop.workspace, name=kind, kind=kind, base_url="https://api.example.com"
+    )
+    WebhookAddress.objects.create(
+        connection=connection, public_id="body-0123456789", secret_name="TEST_BODY_SECRET"
+    )
+    body = b'{"events": [{"id": "EV1"}], "odd": "\xff"}'
+    signature = hmac.new(b"a-secret-of-theirs", body, hashlib.sha256).hexdigest()
+
+    def post(signed: str, sent: bytes = body) -> int:
+        headers = {header: signed}
+        url = "/webhooks/body-0123456789"
+        answer = courier.client.post(url, sent, content_type="application/json", headers=headers)
+        return int(answer.status_code)
+
+    assert [post(signature), post(signature.upper()), post(signature)] == [202] * 3
+    assert WebhookDelivery.objects.get().times_received == 3
+    assert [post(""), post(signature[:-1]), post(signature, b"other")] == [400] * 3
+
+
+def test_a_connection_whose_webhooks_nobody_can_check_takes_none(
+    shop: Shop, courier: Courier
+) -> None:
+    connection = Connection.objects.create(
+        workspace=shop.workspace, name="PayPal", kind="paypal", base_url="https://api.example.com"
+    )
+    WebhookAddress.objects.create(
+        connection=connection, public_id="none-0123456789", secret_name=SECRET_NAME
+    )
+
+    answer = courier.client.post("/webhooks/none-0123456789", b"{}", content_type="text/plain")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "no_such_webhook_address")
