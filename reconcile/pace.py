@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import connection as database
 from django.db.models import Sum
 
+from effects.contracts import contract_of
 from effects.core.vocabulary import SightingWord
 from reconcile.models import ConnectionReads
 from reconcile.pacing.buckets import (
@@ -35,11 +36,12 @@ from reconcile.pacing.buckets import (
 
 logger = logging.getLogger(__name__)
 
-BETWEEN: Final = timedelta(seconds=0.2)
-"""Least time on average between two requests at one account: a fifth of the 25 a second that Stripe
-lets an endpoint have in a sandbox (https://docs.stripe.com/rate-limits), its slowest figure."""
-BURST: Final = 5
-"""So many requests may follow each other at once after a quiet time."""
+OUR_SHARE: Final = 5
+"""Of the tightest limit that a provider publishes for a minute or less, a fifth is ours: the agents
+ask at the same account. The figures stand in `effects/contracts/data`."""
+BRIEF_SECONDS: Final = 60
+RATE: Final = Rate(per_second=5.0, burst=5)
+"""Where no limit is published: requests a second on average, and after a quiet time at once."""
 ALONE_SHARE: Final = 10
 """A process that counts for itself asks this many times more slowly."""
 AWAY_SECONDS: Final = 5.0
@@ -77,7 +79,8 @@ ALLOWED_KINDS: Final = frozenset({"stripe"})
 BREAKER: Final = Breaker(
     failures_max=FAILURES_MAX, first=ALONE_FIRST, longest=ALONE_MAX, trial=TRIAL
 )
-RATE: Final = Rate(per_second=1 / BETWEEN.total_seconds(), burst=BURST)
+_CONTRACTS: Final = {"stripe": "stripe.v1"}
+"""The contract of a kind of connection, where it has another name."""
 
 _COUNT_READS: Final = """
 INSERT INTO reconcile_connectionreads AS kept (connection_id, day, reads) VALUES (%s, %s, %s)
@@ -92,7 +95,8 @@ WHERE c.id = %s GROUP BY c.kind
 _TRANSACTIONS: Final = """
 SELECT count(*) FROM (
   SELECT FROM ledger_claim k JOIN effects_tool t ON t.id = k.tool_id
-  WHERE t.connection_id = %s AND k.state = 'completed' AND k.id > uuidv7(%s::interval) LIMIT %s) counted
+  WHERE t.connection_id = %s AND k.state = 'completed' AND k.id > uuidv7(%s::interval)
+  LIMIT %s) counted
 """
 
 
@@ -143,7 +147,7 @@ def may_ask(connection_id: int, now: datetime, *, urgent: bool = False) -> datet
 
     `urgent`: a window is closing or a person waits, so an allowance that runs out slows nothing.
     """
-    rate = RATE if urgent else rate_of(connection_id, now)
+    rate = rate_of(connection_id, now, urgent=urgent)
 
     def take(buckets: Buckets, share: int) -> datetime | None:
         return buckets.take(connection_id, now, _shared_out(rate, share), BREAKER)
@@ -179,7 +183,8 @@ def note(
 def spend(connection_id: int, requests: int, now: datetime) -> None:
     """Pay for the requests of a reading beyond the first, for which `may_ask` took the token."""
     if requests > 0:
-        _counted(lambda buckets, _: buckets.spend(connection_id, requests, now, RATE))
+        rate = rate_of(connection_id, now)
+        _counted(lambda buckets, _: buckets.spend(connection_id, requests, now, rate))
 
 
 # Reading the figures
@@ -207,14 +212,24 @@ def standing(connection_id: int, now: datetime) -> Standing:
     )
 
 
-def rate_of(connection_id: int, now: datetime) -> Rate:
-    """How fast the account may be asked by the schedule, its allowance of reads considered."""
-    used = allowance(connection_id, now)
+def rate_of(connection_id: int, now: datetime, *, urgent: bool = False) -> Rate:
+    """How fast the account may be asked. What is not urgent is slowed by an allowance that runs
+    out: what is left of it has to last for a day, and is spread anew on the next one."""
+    kind, reads = _kind_and_reads(connection_id, now)
+    published = _published(kind)
+    used = None if urgent else _allowance(connection_id, kind, reads)
     if used is None or not used.slows:
-        return RATE
-    # Never quite nothing: days leave the count at midnight, and the rest is spread anew then.
-    per_second = min(RATE.per_second, max(used.left, 1) / DAY_SECONDS)
-    return Rate(per_second=per_second, burst=1)
+        return published
+    # Never quite nothing: an account that is never asked would never be known to have recovered.
+    return Rate(per_second=min(published.per_second, max(used.left, 1) / DAY_SECONDS), burst=1)
+
+
+@cache
+def _published(kind: str) -> Rate:
+    terms = contract_of(_CONTRACTS.get(kind, kind))
+    limits = terms.limits if terms else ()
+    brief = [one.requests / one.seconds for one in limits if one.seconds <= BRIEF_SECONDS]
+    return Rate(per_second=min(brief) / OUR_SHARE, burst=RATE.burst) if brief else RATE
 
 
 # The allowance
@@ -239,18 +254,27 @@ def allowance(connection_id: int, now: datetime) -> Allowance | None:
     Calls of this desk that happened count as its transactions; it may have many more, which only
     makes us more careful than we had to be.
     """
+    return _allowance(connection_id, *_kind_and_reads(connection_id, now))
+
+
+def _kind_and_reads(connection_id: int, now: datetime) -> tuple[str, int]:
     with database.cursor() as cursor:
         cursor.execute(_READS_OF_KIND, [_since(now), connection_id])
         kind, reads = cursor.fetchone() or ("", 0)
-        if kind not in ALLOWED_KINDS:
-            return None
-        used = Allowance(reads=int(reads), reads_max=READS_MIN)
-        if used.slows:
-            enough = int(used.reads / READS_SLOW_FROM / READS_PER_TRANSACTION) + 1
-            cursor.execute(_TRANSACTIONS, [connection_id, f"-{READS_DAYS} days", enough])
-            (transactions,) = cursor.fetchone()
-            used = replace(used, reads_max=max(READS_MIN, READS_PER_TRANSACTION * transactions))
-    return used
+    return kind, int(reads)
+
+
+def _allowance(connection_id: int, kind: str, reads: int) -> Allowance | None:
+    if kind not in ALLOWED_KINDS:
+        return None
+    used = Allowance(reads=reads, reads_max=READS_MIN)
+    if not used.slows:
+        return used
+    enough = int(reads / READS_SLOW_FROM / READS_PER_TRANSACTION) + 1
+    with database.cursor() as cursor:
+        cursor.execute(_TRANSACTIONS, [connection_id, f"-{READS_DAYS} days", enough])
+        (transactions,) = cursor.fetchone()
+    return replace(used, reads_max=max(READS_MIN, READS_PER_TRANSACTION * transactions))
 
 
 def _since(now: datetime) -> Any:

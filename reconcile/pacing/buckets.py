@@ -7,6 +7,7 @@ compute in double precision, which is exact up to 2**53.
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,8 @@ TIMEOUT_SECONDS: Final = 0.5
 KEY: Final = "counterfoil:pace:{}"
 KEPT_SECONDS: Final = 24 * 3600
 """An account that nobody asked about for so long has a full bucket and no failures."""
+WHOLE: Final = 1 - 1e-9
+"""A token that lacks no more than doubles round off is whole."""
 MICROSECOND: Final = timedelta(microseconds=1)
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -188,9 +191,9 @@ class LocalBuckets:
                 return _instant(shut)
             _fill(one, at, rate)
             assert one.tokens is not None
-            if one.tokens < 1:
+            if one.tokens < WHOLE:
                 per_micro = rate.per_second / 1_000_000
-                return _instant(-int(-(one.at + (1 - one.tokens) / per_micro) // 1))
+                return _instant(one.at + math.ceil((1 - one.tokens) / per_micro))
             one.tokens -= 1
             if one.failures >= breaker.failures_max:
                 one.open_until = at + breaker.trial // MICROSECOND

@@ -31,9 +31,10 @@ TAKE: Final = (
 local failures_max, trial, seconds = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local shut = math.max(tonumber(kept[4]) or 0, tonumber(kept[5]) or 0)
 if shut > now then return string.format('%.0f', shut) end
-if tokens < 1 then
+-- A token that lacks no more than doubles round off is whole, or its instant would be this one.
+if tokens < 1 - 1e-9 then
   keep(seconds)
-  return string.format('%.0f', math.ceil(at + (1 - tokens) / per_micro))
+  return string.format('%.0f', at + math.ceil((1 - tokens) / per_micro))
 end
 tokens = tokens - 1
 keep(seconds)

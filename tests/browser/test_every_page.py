@@ -35,7 +35,13 @@ NOT_PAGES = frozenset(
 )
 """Answers to programs, and addresses that only take a form."""
 ONLY_TAKE_A_FORM = frozenset(
-    {"/bulk/new/", "/chain/verify/", "/settings/sessions/end/", "/second-person/retire/"}
+    {
+        "/bulk/new/",
+        "/chain/verify/",
+        "/runs/start/",
+        "/settings/sessions/end/",
+        "/second-person/retire/",
+    }
 )
 
 

@@ -24,14 +24,14 @@ def account() -> Connection:
     )
 
 
-def test_a_crowd_of_claims_is_asked_about_five_times_a_second(account: Connection) -> None:
+def test_a_crowd_of_claims_is_asked_about_four_times_a_second(account: Connection) -> None:
     asked = sum(
         pace.may_ask(account.pk, NOW + tenth * SECOND / 10) <= NOW + tenth * SECOND / 10
         for tenth in range(100)
         for _ in range(20)
     )
 
-    assert 50 <= asked <= 60
+    assert 40 <= asked <= 46, "a fifth of the twenty a second that Stripe allows for its searches"
 
 
 def test_who_is_put_off_hears_when_to_come_back(account: Connection) -> None:
@@ -90,8 +90,8 @@ def test_a_reading_of_many_requests_is_paid_for_afterwards(account: Connection) 
     assert pace.may_ask(account.pk, NOW) == NOW
     pace.spend(account.pk, 24, NOW)
 
-    # 5 were there, 1 + 24 are spent: 21 have to come back at 5 a second before the next one.
-    assert pace.may_ask(account.pk, NOW) == NOW + timedelta(seconds=4.2)
+    # 5 were there, 1 + 24 are spent: 21 have to come back at 4 a second before the next one.
+    assert pace.may_ask(account.pk, NOW) == NOW + timedelta(seconds=5.25)
 
 
 def test_a_reading_never_costs_more_than_a_minutes_rest(account: Connection) -> None:

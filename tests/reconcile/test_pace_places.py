@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 
+from effects.contracts import CONTRACTS
 from effects.core.vocabulary import SightingWord
 from effects.models import Connection
 from ledger import queries
@@ -115,7 +116,7 @@ def test_without_valkey_asking_goes_on_and_ten_times_more_slowly(
         pace.may_ask(account.pk, now := NOW + tenth * SECOND / 10) <= now for tenth in range(200)
     )
 
-    assert 9 <= asked <= 12, "twenty seconds at half a question a second"
+    assert 7 <= asked <= 10, "twenty seconds at two questions in five seconds"
     assert not pace.standing(account.pk, NOW).shared
 
 
@@ -179,6 +180,15 @@ def test_every_transaction_allows_five_hundred_more(account: Connection) -> None
 
     assert used is not None
     assert (used.reads_max, used.slows) == (10_500, False)
+
+
+def test_the_figures_are_those_of_the_contract() -> None:
+    terms = CONTRACTS["stripe.v1"]
+    (limit,) = [one for one in terms.limits if one.seconds > pace.BRIEF_SECONDS]
+
+    assert limit.requests == pace.READS_PER_TRANSACTION
+    assert limit.seconds == pace.READS_DAYS * pace.DAY_SECONDS
+    assert f"at least {pace.READS_MIN:,}" in limit.what
 
 
 def test_reads_of_a_month_ago_count_no_more(account: Connection) -> None:
