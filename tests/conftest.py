@@ -39,6 +39,14 @@ def pytest_configure(config: pytest.Config) -> None:
         raise
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every process must give a test the same name, or they cannot share the work: a name made of
+    an object's place in memory is another one in each."""
+    odd = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if odd:
+        raise pytest.UsageError(f"Give these tests ids of their own: {odd[0]} ({len(odd)} in all)")
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _services in config.stash:
         config.stash[_services].close()

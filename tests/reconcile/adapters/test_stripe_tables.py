@@ -170,7 +170,7 @@ def test_a_status_that_nobody_has_seen_is_unmapped_and_final_for_nobody(kind: Ki
 @pytest.mark.parametrize(
     ("kind", "status"),
     [(PAYMENT_INTENTS, "requires_capture"), (CHARGES, UNCAPTURED), (INVOICES, "draft")],
-    ids=str,
+    ids=lambda value: getattr(value, "noun", value),
 )
 def test_what_has_begun_and_is_not_whole_is_partly(kind: Kind, status: str) -> None:
     assert said_of(kind, [an_item(kind, 1, status)]).partly
