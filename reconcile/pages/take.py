@@ -5,13 +5,15 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from effects.access import Ability, DeskRequest, membership_required, require
 from reconcile import takes
 from reconcile.pages import call as call_pages
+
+CONFLICT = 409
 
 
 @require_POST
@@ -30,6 +32,18 @@ def take(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     else:
         messages.success(request, "The call is with you for 10 minutes.")
     return HttpResponseRedirect(reverse("call", args=[claim_id]) + "#take")
+
+
+@require_POST
+@membership_required
+def keep(request: DeskRequest, claim_id: UUID) -> HttpResponse:
+    """An open page says that somebody is at it: 200 with until when, 409 where it is not theirs."""
+    require(request, Ability.TAKE)
+    call_pages.found_call(request, claim_id)
+    kept = takes.keep(request.workspace.pk, claim_id, user_id=request.user.pk)
+    if kept is None:
+        return JsonResponse({"until": None}, status=CONFLICT)
+    return JsonResponse({"until": kept.until.isoformat()})
 
 
 @require_POST

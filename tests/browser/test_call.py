@@ -147,6 +147,7 @@ def test_a_dialog_is_closed_by_escape_and_its_address_goes_with_it(desk: Page, l
     expect(desk).to_have_url(f"/calls/{lost}")
 
 
+@pytest.mark.case("U02")
 def test_a_double_click_decides_once(desk: Page, charge: Tool, lost: UUID) -> None:
     desk.goto(f"/calls/{lost}?dialog=close")
     desk.get_by_label("Reason").fill("Asked the bank.")
@@ -155,6 +156,7 @@ def test_a_double_click_decides_once(desk: Page, charge: Tool, lost: UUID) -> No
     assert decisions(charge, lost) == [Verdict.CLOSE]
 
 
+@pytest.mark.case("U03")
 def test_a_stale_page_shows_both_sides_and_a_way_on(desk: Page, charge: Tool, lost: UUID) -> None:
     desk.goto(f"/calls/{lost}?dialog=close")
     see(charge, lost, SightingWord.FOUND, objects=("pi_1",), counts=True)
@@ -167,6 +169,7 @@ def test_a_stale_page_shows_both_sides_and_a_way_on(desk: Page, charge: Tool, lo
     expect(desk.get_by_text("Stripe shows it").first).to_be_visible()
 
 
+@pytest.mark.case("U05")
 def test_text_of_a_model_runs_nothing(desk: Page, shop: Workspace) -> None:
     tool = a_keyed_tool(shop, name='"><script>alert(2)</script>', summary="{md}")
     claim_id = a_lost_call(

@@ -35,6 +35,7 @@ def expect_state(desk: Page, word: str) -> None:
     expect(desk.locator("[data-live-word]")).to_have_text(word)
 
 
+@pytest.mark.case("U10")
 def test_the_queue_says_what_changed_and_moves_nothing_until_asked(
     desk: Page, charge: Tool
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_call_page_follows_its_call_but_not_under_the_hands_of_who_writes(
     expect(note).to_have_value("The customer wrote")
 
 
+@pytest.mark.case("U10")
 def test_who_loses_the_role_loses_the_socket(desk: Page, ana: User, charge: Tool) -> None:
     desk.goto("/queue/")
     expect_state(desk, "Live")

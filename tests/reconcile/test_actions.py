@@ -265,6 +265,7 @@ def test_a_sibling_that_stands_in_the_way_is_linked():
     assert "Another call for the same thing is unknown." in action.reason
 
 
+@pytest.mark.case("U15")
 def test_a_worker_that_was_heard_of_just_now_is_declared_lost_by_two_people_only():
     heard = in_flight(
         attempts=(AttemptSeen(fence=1, granted_at=NOW - timedelta(seconds=700)),),

@@ -159,6 +159,7 @@ def test_the_author_of_a_cancelled_decision_is_told(browser, charge, lost):
     assert "Safe actions now" in page
 
 
+@pytest.mark.case("U02")
 def test_a_double_click_is_one_decision(browser, charge, lost):
     token = token_on(review(browser, lost))
     form = {"token": token, "action": "close", "reason": "Asked the bank."}
@@ -176,6 +177,7 @@ def test_a_missing_reason_comes_back_with_everything_that_was_typed(browser, los
     assert "pi_9" in page
 
 
+@pytest.mark.case("U03")
 def test_a_page_that_is_no_longer_true_is_shown_beside_what_is(browser, charge, lost):
     token = token_on(review(browser, lost))
     desk.see(charge, lost, SightingWord.FOUND, objects=("pi_1",), counts=True)
@@ -294,6 +296,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.case("U05")
 def test_what_an_agent_wrote_is_text_everywhere(halden, browser):
     tool = desk.a_keyed_tool(halden, name='"><script>alert(2)</script>', summary="{md} {u}")
     claim_id = desk.a_lost_call(
@@ -319,6 +322,7 @@ def test_what_an_agent_wrote_is_text_everywhere(halden, browser):
     assert "U+202E" in text_of(browser.get(f"/calls/{claim_id}"))
 
 
+@pytest.mark.case("U08")
 def test_digits_are_shown_as_they_were_received(browser, charge):
     text = '{"id": 1970670598291982290, "f": 1.10, "e": 1e2, "amount": 9007199254740993}'
     page = text_of(browser.get(f"/calls/{desk.a_lost_call(charge, arguments=text)}"))
@@ -329,6 +333,7 @@ def test_digits_are_shown_as_they_were_received(browser, charge):
 # Limits
 
 
+@pytest.mark.case("U06")
 def test_a_call_with_many_attempts_and_a_large_argument_has_a_small_page(halden, browser):
     tool = desk.a_keyed_tool(halden, attempts_max=120)
     asked = {"conversation": "c", "call_id": "call_0123456789abcdef"}

@@ -58,6 +58,7 @@ def state_of(tool, claim_id):
     return queries.call(tool.workspace_id, claim_id).situation.state
 
 
+@pytest.mark.case("U12")
 def test_a_decision_is_held_then_in_force_with_everything_it_rests_on(charge, ana, lost):
     filled = form(charge, lost, ana, ActionName.RELEASE_SAME)
     made = send(charge, filled)
@@ -74,6 +75,7 @@ def test_a_decision_is_held_then_in_force_with_everything_it_rests_on(charge, an
     assert state_of(charge, lost) is ClaimState.RELEASED
 
 
+@pytest.mark.case("U02")
 def test_the_same_form_twice_makes_one_decision_and_answers_the_same(charge, ana, lost):
     filled = form(charge, lost, ana)
     first, second = send(charge, filled), send(charge, filled)
@@ -98,6 +100,7 @@ def test_a_form_that_broke_off_after_its_note_is_finished_by_its_copy(charge, an
     assert len(queries.call(charge.workspace_id, lost).notes) == 1
 
 
+@pytest.mark.case("U02")
 def test_going_back_to_decide_otherwise_flips_nothing(charge, ana, lost):
     filled = form(charge, lost, ana)
     send(charge, filled)
@@ -107,6 +110,7 @@ def test_going_back_to_decide_otherwise_flips_nothing(charge, ana, lost):
     assert queries.call(charge.workspace_id, lost).notes == ()
 
 
+@pytest.mark.case("U03")
 @pytest.mark.parametrize(
     "happens",
     [
@@ -156,6 +160,7 @@ def test_a_lease_that_ended_behind_an_in_flight_page_is_news(charge, ana):
     assert isinstance(send(charge, filled), Overtaken)
 
 
+@pytest.mark.case("U13")
 def test_a_window_that_closed_behind_the_page_refuses_the_release(charge, ana, lost):
     filled = form(charge, lost, ana, ActionName.RELEASE_SAME)
     desk.move_clock(timedelta(hours=24))
@@ -195,6 +200,7 @@ def test_what_is_missing_is_said_and_nothing_is_recorded(charge, ana, lost, acti
     assert (call.decisions, call.notes) == ((), ())
 
 
+@pytest.mark.case("U12")
 def test_it_did_not_happen_rests_on_the_strong_absence_itself(charge, ana, lost):
     weak = queries.call(charge.workspace_id, lost).situation.evidence[0].number
     desk.see(charge, lost, SightingWord.ABSENT)

@@ -262,6 +262,7 @@ def test_filters_narrow_by_tool_and_state(halden, charge, gift):
 # Pages
 
 
+@pytest.mark.case("U09")
 def test_every_row_that_stays_is_seen_once_while_others_come_and_go(halden, charge, monkeypatch):
     monkeypatch.setattr(listing, "ROWS_PER_PAGE", 20)
     staying = [a_lost_call(charge) for _ in range(60)]
@@ -291,6 +292,7 @@ def test_a_card_that_is_filled_while_paging_moves_no_row(halden, gift, monkeypat
     assert set(ids(first)) | set(ids(second)) == set(made)
 
 
+@pytest.mark.case("U06")
 def test_a_page_asks_the_database_as_often_for_one_row_as_for_fifty(
     halden, charge, django_assert_num_queries
 ):

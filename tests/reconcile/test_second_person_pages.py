@@ -145,6 +145,7 @@ def test_a_request_is_taken_back_and_another_workspaces_is_not_found(ana, lea, l
     assert reply(lea, lost, "approve", proposal=number + 1).status_code == 404
 
 
+@pytest.mark.case("U14")
 def test_what_belongs_to_one_action_is_not_read_for_another(ana, lea, lost):
     page = text_of(ana.get(f"/calls/{lost}?dialog=close"))
     token = re.search(r'name="token" value="([^"]+)"', page)

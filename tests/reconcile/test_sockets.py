@@ -157,6 +157,7 @@ def _changes_password(user: User) -> None:
     user.save()
 
 
+@pytest.mark.case("U10")
 @pytest.mark.parametrize(
     ("event", "code"),
     [

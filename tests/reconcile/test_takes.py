@@ -120,3 +120,22 @@ def test_another_workspaces_call_cannot_be_taken(charge: Tool) -> None:
     stranger = desk_of(a_person(a_workspace("second"), Role.ADMIN))
     assert stranger.post(f"/calls/{claim}/take").status_code == 404
     assert stranger.post(f"/calls/{claim}/give-back").status_code == 404
+
+
+def test_an_open_page_keeps_ones_own_take_and_never_takes_by_itself(
+    charge: Tool, ana: User, bob: User
+) -> None:
+    claim = a_lost_call(charge)
+    hers, his = desk_of(ana), desk_of(bob)
+    assert hers.post(f"/calls/{claim}/keep").status_code == 409
+    assert not Take.objects.exists()
+    hers.post(f"/calls/{claim}/take")
+    first = Take.objects.get().until
+    for _ in range(12):  # ten times ten minutes and more: no end is set to it
+        move_clock(timedelta(minutes=9) + (Take.objects.get().until - first))
+        assert hers.post(f"/calls/{claim}/keep").status_code == 200
+    assert Take.objects.get().until - first > timedelta(minutes=100)
+    assert his.post(f"/calls/{claim}/keep").status_code == 409
+    his.post(f"/calls/{claim}/take", {"reason": "She is ill."})
+    assert hers.post(f"/calls/{claim}/keep").status_code == 409
+    assert Take.objects.get(ended_at=None).taken_by == bob
