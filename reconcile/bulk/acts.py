@@ -7,13 +7,16 @@ call's own page. It answers with one outcome and never raises for what a call is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from django.db import transaction
+
 from effects.access import ROLE_WORDS, Ability, can, needs
 from effects.core.vocabulary import ClaimState, Role
+from ledger.queries import clock
 from reconcile import decide as deciding
 from reconcile import queries, snoozes, tasks
 from reconcile.action_names import ActionName
@@ -22,7 +25,9 @@ from reconcile.assign import assignments
 from reconcile.bulk.agreeing import Disagrees, evidence_for
 from reconcile.bulk.models import Bulk, BulkItem
 from reconcile.forms import Form, Screen, picture_holds
+from reconcile.models import Run
 from reconcile.queries import Call
+from reconcile.runs import making
 from reconcile.second_person import Team
 from reconcile.situation import Situation
 from reconcile.team import role_now, team_of
@@ -96,12 +101,36 @@ def perform(bulk: Bulk, item: BulkItem) -> Result:
 # What decides nothing
 
 
-def _ask(bulk: Bulk, call: Call, role: Role) -> Result:
+def _ask(_bulk: Bulk, call: Call, role: Role) -> Result:
+    """Whether it can be asked about; the question itself is one for all such calls together."""
     act = action(ActionName.ASK, call.situation, role=role, team=Team())
     if not act.offered:
         return _refused(act.reason)
-    tasks.ask_now(bulk.workspace_id, call.claim.pk, user_id=bulk.made_by_id)
-    return Result(outcome=Outcome.DONE, said="Asked; the answer stands on the call.")
+    return Result(outcome=Outcome.WAITING, said="To be asked about.")
+
+
+def ask_together(bulk: Bulk, items: Sequence[BulkItem]) -> None:
+    """One run about all the calls that can be asked about; its page shows each answer."""
+    if not items:
+        return
+    claim_ids = tuple(item.claim_id for item in items)
+    # The run and the outcomes are one commit: work that is done again asks about the rest only.
+    with transaction.atomic():
+        run = making.start(
+            making.NewRun(
+                workspace_id=bulk.workspace_id,
+                scope=making.Scope(claim_ids=claim_ids),
+                trigger=Run.Trigger.BULK,
+                user_id=bulk.made_by_id,
+                words=f"bulk {bulk.pk}, {len(claim_ids)} calls",
+            )
+        )
+        BulkItem.objects.filter(pk__in=[item.pk for item in items]).update(
+            outcome=Outcome.DONE, said=f"Asked about in run {run.pk}.", at=clock()
+        )
+        bulk.options = {**bulk.options, "run": run.pk}
+        bulk.save(update_fields=["options"])
+    tasks.start_now(run.pk)
 
 
 def _snooze(bulk: Bulk, call: Call, role: Role) -> Result:

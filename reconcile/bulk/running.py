@@ -19,7 +19,7 @@ from django.db.models import Count
 from effects.core.problems import ClaimNotFound
 from ledger.queries import clock
 from reconcile import decide as deciding
-from reconcile.bulk.acts import BulkAction, Outcome, Result, perform
+from reconcile.bulk.acts import BulkAction, Outcome, Result, ask_together, perform
 from reconcile.bulk.models import Bulk, BulkItem
 
 SLICE_SECONDS: Final = 60
@@ -130,18 +130,33 @@ def run(bulk_id: int, *, seconds: float = SLICE_SECONDS) -> bool:
         bulk = Bulk.objects.filter(pk=bulk_id, started_at__isnull=False, ended_at=None).first()
         if bulk is None:
             return False
-        until = time.monotonic() + seconds
-        for item in bulk.items.filter(outcome=Outcome.WAITING).order_by("number"):
-            if _stopped(bulk):
-                break
-            if time.monotonic() > until:
-                return True
-            _keep(item, _performed(bulk, item))
+        if not _work(bulk, until=time.monotonic() + seconds):
+            return True
         if _stopped(bulk):
             left = bulk.items.filter(outcome=Outcome.WAITING)
             left.update(outcome=Outcome.STOPPED, said="Not begun: the bulk was stopped.")
         Bulk.objects.filter(pk=bulk_id).update(ended_at=clock())
         return False
+
+
+def _work(bulk: Bulk, *, until: float) -> bool:
+    """One call after the other; answers whether none is left to be begun with."""
+    to_ask: list[BulkItem] = []
+    in_time = True
+    for item in bulk.items.filter(outcome=Outcome.WAITING).order_by("number"):
+        if _stopped(bulk):
+            to_ask.clear()  # Nobody has been asked yet, so stopping leaves all of them out.
+            break
+        in_time = time.monotonic() <= until
+        if not in_time:
+            break
+        result = _performed(bulk, item)
+        if result.outcome == Outcome.WAITING:
+            to_ask.append(item)
+        else:
+            _keep(item, result)
+    ask_together(bulk, to_ask)
+    return in_time
 
 
 def unfinished() -> list[int]:

@@ -17,7 +17,7 @@ from reconcile.assign import assignments
 from reconcile.bulk import acts, running
 from reconcile.bulk.acts import BulkAction, Outcome
 from reconcile.decide import undo
-from reconcile.models import Bulk, BulkItem, SecondPersonRule, Snooze
+from reconcile.models import Bulk, BulkItem, Run, SecondPersonRule, Snooze
 from reconcile.queue import Filters
 from tests.reconcile.bulk.setting import outcomes, run, select, start
 from tests.support import desk
@@ -268,13 +268,34 @@ def test_a_call_on_which_the_desk_fails_holds_up_no_other(
 # The acts that decide nothing
 
 
-def test_asking_snoozing_and_assigning_many(
-    halden: Workspace, charge: Tool, lea: User, three: list[UUID], monkeypatch: pytest.MonkeyPatch
+def test_asking_about_many_is_one_run_of_those_that_can_be_asked_about(
+    halden: Workspace, lea: User, three: list[UUID], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[UUID] = []
-    monkeypatch.setattr(tasks, "ask_now", lambda _w, claim_id, *, user_id: asked.append(claim_id))
-    run(start(select(halden, lea, BulkAction.ASK, three), reason=""))
-    assert set(asked) == set(three)
+    begun: list[int] = []
+    monkeypatch.setattr(tasks, "start_now", begun.append)
+    gift = desk.a_lost_call(desk.an_unkeyed_tool(halden))
+    bulk = start(select(halden, lea, BulkAction.ASK, [*three, gift]), reason="")
+    found = run(bulk)
+    (asked,) = Run.objects.all()
+    assert begun == [asked.pk]
+    assert (asked.trigger, asked.started_by) == ("bulk", lea)
+    assert set(asked.items.values_list("claim_id", flat=True)) == set(three)
+    assert found[three[0]] == (Outcome.DONE, f"Asked about in run {asked.pk}.")
+    assert found[gift][0] == Outcome.REFUSED
+    assert bulk.options == {"run": asked.pk}
+
+
+def test_what_is_stopped_before_the_question_asks_nobody(
+    halden: Workspace, lea: User, three: list[UUID]
+) -> None:
+    bulk = start(select(halden, lea, BulkAction.ASK, three), reason="")
+    running.stop(bulk, user_id=lea.pk)
+    run(bulk)
+    assert outcomes(bulk) == [Outcome.STOPPED] * 3
+    assert not Run.objects.exists()
+
+
+def test_snoozing_and_assigning_many(halden: Workspace, lea: User, three: list[UUID]) -> None:
     ana = desk.a_person(halden, Role.SUPPORT, "ana")
     run(start(select(halden, lea, BulkAction.ASSIGN, three), options={"to": ana.pk}))
     assert {one.assigned_to for one in assignments.current_of(halden.pk, three).values()} == {ana}
