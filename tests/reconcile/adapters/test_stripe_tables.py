@@ -10,6 +10,7 @@ import stripe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effects.contracts.load import contract_of
 from effects.core.identity import marker
 from effects.core.vocabulary import SightingWord
 from reconcile.adapters.base import Probe
@@ -117,6 +118,20 @@ def test_the_installed_package_knows_the_same_statuses(kind: Kind, model: Any) -
         return {of} if isinstance(of, str) else {t for one in inner for t in texts(one)}
 
     assert texts(model.__annotations__["status"]) == set(kind.words) - {UNCAPTURED, GONE}
+
+
+def test_the_contract_names_the_same_statuses_and_the_same_ends() -> None:
+    terms = contract_of("stripe.v1")
+    assert terms is not None
+    ours = {UNCAPTURED, GONE}
+    kinds = {kind.noun: kind for kind in KINDS}
+    for said in terms.statuses:
+        kind = kinds.pop(said.noun)
+        assert set(said.words) == set(kind.words) - ours
+        # A charge that succeeded can be refunded, which is an effect of another call.
+        beyond = {"succeeded"} if kind is CHARGES else set()
+        assert kind.final - ours == set(said.final) | beyond
+    assert set(kinds) == {"Transfer"}, "it has no status"
 
 
 def an_item(kind: Kind, number: int, status: str, **changes: Any) -> dict[str, Any]:
