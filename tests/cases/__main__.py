@@ -106,7 +106,10 @@ def run(paths: list[Path], report: Report) -> None:
             report.elsewhere[case.kind] += 1
     if cases:
         with a_database():
-            for case in cases:
+            from tests.cases.kinds import asks_providers  # noqa: PLC0415 - as in judge_one
+
+            # What asks providers cannot be undone: its calls stay, so it comes after all others.
+            for case in sorted(cases, key=asks_providers):
                 judge_one(case, report)
 
 

@@ -18,7 +18,7 @@ from tests.cases import canonical, ingest, ledger, streams
 from tests.cases.bank import Case, Digits
 from tests.cases.fields import Fault, Fields, Findings
 from tests.cases.history import History
-from tests.cases.kinds import kind_of
+from tests.cases.kinds import asks_providers, kind_of
 from tests.cases.words import MAY_RUN, NOT_RUN, STATES
 
 SHOWN_CHARACTERS_MAX: Final = 160
@@ -42,9 +42,8 @@ def judge(case: Case) -> Verdict:
     """Judges one case against the database of this process; what it did there is undone. Total:
     a case that cannot be judged fails with the reason."""
     found = Findings()
-    kind = kind_of(case)
     try:
-        with nullcontext() if kind and kind.asks_providers else ledger.undone():
+        with nullcontext() if asks_providers(case) else ledger.undone():
             _judge(case, found)
         says = [_sentence(d.where, d.expected, d.got) for d in found.differences]
     except Fault as fault:

@@ -39,3 +39,9 @@ def kind_of(case: Case) -> Kind | None:
     if case.kind == "ledger" and webhooks.MEMBERS & case.input.keys():
         return WEBHOOKS
     return KINDS.get(case.kind)
+
+
+def asks_providers(case: Case) -> bool:
+    """Whether it is judged in no transaction, so that its calls stay in the database."""
+    kind = kind_of(case)
+    return kind is not None and kind.asks_providers

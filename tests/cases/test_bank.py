@@ -12,18 +12,13 @@ from tests.cases import bank, words
 from tests.cases.at_hand import FOLDER, the_case, the_cases
 from tests.cases.fields import PROSE
 from tests.cases.judge import judge
-from tests.cases.kinds import kind_of
+from tests.cases.kinds import asks_providers
 from tests.support.stack import ROOT
 
 TESTS = ROOT / "tests"
 
 
-def asks_providers(case: bank.Case) -> bool:
-    """Whether it is judged outside a transaction: see test_providers_said.py."""
-    kind = kind_of(case)
-    return kind is not None and kind.asks_providers
-
-
+# Those that ask providers are judged outside a transaction, in test_providers_said.py.
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "case_id",

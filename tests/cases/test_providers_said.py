@@ -27,7 +27,7 @@ from reconcile.verdict import verdict
 from tests.cases import bank, webhooks
 from tests.cases.at_hand import the_case, the_cases
 from tests.cases.judge import judge
-from tests.cases.kinds import kind_of
+from tests.cases.kinds import asks_providers
 from tests.cases.polling import poll_until
 from tests.cases.refusals import CODE
 from tests.cases.stub import Reply
@@ -37,9 +37,7 @@ from tests.support.situations import a_situation
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PAYMENTS = Setting(lookup_kind="stripe.payment_intents")
-ASKED = sorted(
-    case.id for case in the_cases().values() if (kind := kind_of(case)) and kind.asks_providers
-)
+ASKED = sorted(case.id for case in the_cases().values() if asks_providers(case))
 NOBODY = Names(people={}, authors={}, verdicts={})
 
 
