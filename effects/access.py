@@ -47,7 +47,9 @@ class Ability(StrEnum):
     SNOOZE = "snooze"
     CLOSE_CASE = "close_case"
     EXPLAIN_GHOST = "explain_ghost"  # a provider's effect without a call
+    JUDGE_DUPLICATE = "judge_duplicate"  # says what a group of calls is; sends nothing
     BULK_DECIDE = "bulk_decide"  # many calls at once; each needs its own ability as well
+    EDIT_RETRY_CONSTANTS = "edit_retry_constants"  # when libraries and queues repeat here
     EDIT_RULES = "edit_rules"  # which decisions need a second person
     EDIT_CUSTOMER_TEXTS = "edit_customer_texts"
     VERIFY_CHAIN = "verify_chain"
@@ -96,8 +98,10 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.SNOOZE: _STAFF,
     Ability.CLOSE_CASE: _DECIDERS,
     Ability.EXPLAIN_GHOST: _DECIDERS,
+    Ability.JUDGE_DUPLICATE: _DECIDERS,
     # One wrong filter moves a thousand calls, so it is apart from deciding about one.
     Ability.BULK_DECIDE: _LEADS,
+    Ability.EDIT_RETRY_CONSTANTS: frozenset({Role.ADMIN}),
     Ability.EDIT_RULES: frozenset({Role.ADMIN}),
     Ability.EDIT_CUSTOMER_TEXTS: frozenset({Role.ADMIN}),
     Ability.VERIFY_CHAIN: frozenset({Role.ADMIN}),
@@ -120,6 +124,7 @@ ABILITY_WORDS: Final[dict[Ability, str]] = {
     Ability.ASK: "Ask the provider now",
     Ability.RUN: "Start, stop and repeat runs of look-ups",
     Ability.EXPLAIN_GHOST: "Explain an effect that has no call",
+    Ability.JUDGE_DUPLICATE: "Say what a group of duplicates is",
     Ability.SNOOZE: "Snooze a call",
     Ability.LOST: "Declare the worker lost",
     Ability.WITHDRAW: "Undo a held decision",
@@ -142,6 +147,7 @@ ABILITY_WORDS: Final[dict[Ability, str]] = {
     Ability.EDIT_WEBHOOKS: "Change where webhooks arrive",
     Ability.APPLY_AGAIN: "Apply an event from elsewhere again",
     Ability.EDIT_RULES: "Change the rules for a second person",
+    Ability.EDIT_RETRY_CONSTANTS: "Change the figures by which duplicates are told apart",
     Ability.EDIT_CUSTOMER_TEXTS: "Change what customers may be told",
     Ability.VERIFY_CHAIN: "Verify the chain of decisions",
     Ability.EDIT_PEOPLE: "Add people, change roles, deactivate",
