@@ -68,7 +68,7 @@ OBJECTS_BY_EVENT_MAX: Final = 5
 """Most objects that one key's events may lead to before the rest is left to a person."""
 
 
-class Search:
+class _LookUp:
     """One look-up: a list from the first grant on, then the weaker routes where it may not show
     everything."""
 
@@ -188,7 +188,7 @@ class Search:
 
 def look_for(kind: Kind) -> Callable[[Probe], Look]:
     """The look-up of one kind. It never raises for anything that Stripe does."""
-    return lambda probe: Search(probe, kind).look()
+    return lambda probe: _LookUp(probe, kind).look()
 
 
 def _lookup(word: str, kind: Kind) -> Lookup:

@@ -43,8 +43,12 @@ SLICES_MAX: Final = 5
 SLICE_PAGES_MAX: Final = 10
 SEARCHED_MAX: Final = 10
 """Most claims that one scan searches for, each by itself."""
+RETRIEVED_MAX: Final = 10
+"""Most objects that one scan reads one by one, because events named them and no page held them."""
 SLICE_JOINED: Final = timedelta(hours=1)
-"""Claims whose times lie no further apart than this are read for in one slice."""
+"""Claims whose times lie no further apart than this are read for in one slice,"""
+SLICE_LONGEST: Final = timedelta(hours=6)
+"""unless the slice would become longer than this."""
 SLICE_UNSETTLED: Final = timedelta(hours=1)
 """How long after its first grant a claim is looked for, where its last send is not known."""
 
@@ -96,8 +100,10 @@ class _Scan:
             probe.claim_id: _Of(Findings(probe=probe, kind=kind, route=route)) for probe in probes
         }
         self.strangers: dict[str, Stranger] = {}
+        self.any_unmarked = any(probe.unmarked for probe in probes)
         self.unmarked: dict[str, dict[str, Any]] = {}
-        self.left_off = 0
+        self.left_off: set[str] = set()
+        self.deleted_read = not kind.deleted_by
         self.error: Exception | None = None
         self.confirmed = False
 
@@ -120,7 +126,7 @@ class _Scan:
             looks={claim_id: replace(look, reads=0) for claim_id, look in looks.items()},
             reads=self.door.reads,
             strangers=tuple(self.strangers.values()),
-            strangers_left_off=self.left_off,
+            strangers_left_off=len(self.left_off),
         )
 
     def _all(self, why: str) -> Scan:
@@ -164,6 +170,7 @@ class _Scan:
 
     def _read_deleted(self, client: stripe.StripeClient) -> None:
         missing = {i: one for i, one in self.claims.items() if not one.findings.matches}
+        self.deleted_read = True
         if not missing:
             return
         since = min(one.findings.probe.since for one in missing.values()) - SKEW
@@ -176,16 +183,19 @@ class _Scan:
 
     def _read_events(self, client: stripe.StripeClient) -> None:
         """Give an object without our marker to the claim with whose key it was made."""
-        unmarked = {
-            key: (one.findings, life)
-            for one in self.claims.values()
-            if one.findings.probe.unmarked and not one.findings.matches
-            for key, life in one.findings.probe.keys.items()
-        }
-        if not unmarked or not self.unmarked:
+        every = (one.findings for one in self.claims.values())
+        missing = [f for f in every if f.probe.unmarked and not f.matches]
+        if not self.unmarked and all(findings.whole for findings in missing):
+            missing = []  # Everything that is there carries a marker.
+        if not missing:
             return
-        since = min(findings.probe.since for findings, _ in unmarked.values()) - SKEW
-        made = objects_by_key(client, self.kind, unmarked, since=since, deadline=self.deadline)
+        keys = {key: (f, life) for f in missing for key, life in f.probe.keys.items()}
+        since = min(findings.probe.since for findings in missing) - SKEW
+        made = objects_by_key(client, self.kind, keys, since=since, deadline=self.deadline)
+        beyond = [object_id for object_id in made if object_id not in self.unmarked]
+        for object_id in beyond[:RETRIEVED_MAX]:
+            item = self.kind.service(client).retrieve(object_id).to_dict()
+            self.unmarked[object_id] = item
         for object_id, (findings, life) in made.items():
             if object_id in self.unmarked:
                 findings.route = EVENTS.of(self.kind.noun)
@@ -218,12 +228,12 @@ class _Scan:
         if owner is not None:
             owner.findings.take(item, owner.findings.probe.markers.get(text))
             return
-        if marked is None:
+        if marked is None and self.any_unmarked:
             self.unmarked[str(item["id"])] = item
         if str(item["id"]) in self.strangers:
             return
         if len(self.strangers) >= STRANGERS_MAX:
-            self.left_off += 1
+            self.left_off.add(str(item["id"]))
             return
         stranger = stranger_of(self.kind, item, marker=text if marked is not None else "")
         self.strangers[stranger.id] = stranger
@@ -231,7 +241,8 @@ class _Scan:
     def _look(self, one: _Of) -> Look:
         probe = one.findings.probe
         query = f"one reading for {len(self.probes)} calls: {query_of(probe, one.reading)}"
-        if self.error is not None and not (one.findings.matches or one.findings.whole):
+        seen_none = one.findings.whole and self.deleted_read
+        if self.error is not None and not (one.findings.matches or seen_none):
             route = one.findings.route
             return in_vain(probe, route, self.door, error=self.error, query=query)
         return one.findings.look(self.door, right_place=self.confirmed, query=query)
@@ -244,10 +255,14 @@ def _slices(claims: list[_Of]) -> list[_Slice]:
         probe = one.findings.probe
         settled = probe.settled_from or probe.since + SLICE_UNSETTLED
         since, until = probe.since - SKEW, min(settled, probe.asked_at) + SKEW
-        if slices and since <= slices[-1].until + SLICE_JOINED:
-            last = slices.pop()
+        last = slices[-1] if slices else None
+        if (
+            last is not None
+            and since <= last.until + SLICE_JOINED
+            and until - last.since <= SLICE_LONGEST
+        ):
             until = max(until, last.until)
-            slices.append(_Slice(since=last.since, until=until, claims=[*last.claims, one]))
+            slices[-1] = _Slice(since=last.since, until=until, claims=[*last.claims, one])
         else:
             slices.append(_Slice(since=since, until=until, claims=[one]))
     return sorted(slices, key=lambda one: -len(one.claims))[:SLICES_MAX]

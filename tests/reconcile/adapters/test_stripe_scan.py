@@ -303,6 +303,33 @@ def test_what_was_made_without_a_marker_goes_to_the_claim_of_its_key(
     assert answered.reads == 2, "the objects were on the list's pages already"
 
 
+def test_events_are_not_read_for_claims_that_were_found_by_their_marker(
+    provider: Provider,
+) -> None:
+    now = datetime.now(UTC)
+    enter(provider, [a_row(1, created=now), a_row(2, created=now, metadata={})])
+
+    answered = scan([probe_of(provider.url, 1, unmarked=True)])
+
+    assert (words(answered), answered.reads) == ({1: "found"}, 1)
+    assert [stranger.id for stranger in answered.strangers] == ["pi_000002"]
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_what_was_made_without_a_marker_beyond_the_pages_is_read_one_by_one(
+    provider: Provider, customer: Customer
+) -> None:
+    ours = customer.pay(key_of(1), metadata={})
+    now = datetime.now(UTC)
+    later = now + timedelta(seconds=2)
+    enter(provider, [a_row(100 + n, created=later, metadata={}) for n in range(9)])
+
+    answered = scan([probe_of(provider.url, 1, unmarked=True)])
+
+    (look,) = answered.looks.values()
+    assert (look.word, look.objects) == (SightingWord.FOUND, (ours.id,))
+
+
 def test_a_reading_that_breaks_off_keeps_what_it_saw_and_calls_the_rest_unanswered(
     provider: Provider, customer: Customer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
