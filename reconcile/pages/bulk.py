@@ -31,7 +31,8 @@ from reconcile.queue import read_filters
 UNPROCESSABLE: Final = 422
 ROWS_PER_PAGE: Final = 100
 BULKS_SHOWN_MAX: Final = 50
-SELECTION_WORDS_MAX: Final = selection.ITEMS_MAX
+SELECTION_WORDS_MAX: Final = 500
+"""Most rows that a form names one by one; a page of the list has fewer."""
 
 OUTCOME_WORDS: Final = {
     Outcome.WAITING: "Waiting",

@@ -70,7 +70,7 @@ def answers(draw: st.DrawFn, fence: int) -> tuple[Evidence, ...]:
 
 
 @st.composite
-def situations(draw: st.DrawFn, **fixed: Any) -> Situation:
+def situations(draw: st.DrawFn, /, **fixed: Any) -> Situation:
     """Any claim in any state, whether or not the ledger could ever bring it there."""
     tried = draw(attempts())
     window = draw(st.one_of(st.none(), SPANS))

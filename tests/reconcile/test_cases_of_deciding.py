@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import DatabaseError, connection, transaction
-from django.http import HttpResponse
 from django.test import Client
 
 from effects.core.for_model import for_model
@@ -62,7 +62,7 @@ class Person:
         page = self.client.get(f"/calls/{claim_id}?dialog=close")
         return str(page.context["review"]["token"])
 
-    def send(self, claim_id: UUID, token: str, action: str, **changes: object) -> HttpResponse:
+    def send(self, claim_id: UUID, token: str, action: str, **changes: object) -> Any:
         call = queries.call(self.workspace_id, claim_id)
         form: dict[str, object] = {
             "token": token,
@@ -72,7 +72,7 @@ class Person:
         }
         return self.client.post(f"/calls/{claim_id}/decide", form | changes)
 
-    def decide(self, claim_id: UUID, action: str, **changes: object) -> HttpResponse:
+    def decide(self, claim_id: UUID, action: str, **changes: object) -> Any:
         return self.send(claim_id, self.token(claim_id), action, **changes)
 
 

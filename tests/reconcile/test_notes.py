@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from typing import override
 
 import pytest
 from django.test import Client
@@ -76,6 +77,7 @@ class Marks(HTMLParser):
         super().__init__()
         self.found: list[tuple[str, list[tuple[str, str | None]]]] = []
 
+    @override
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, attrs))
 
