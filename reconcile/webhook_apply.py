@@ -24,6 +24,7 @@ from effects.core.redact import redacted
 from effects.core.vocabulary import ClaimState
 from effects.models import Connection
 from ledger import append, queries
+from reconcile import webhook_strangers
 from reconcile.adapters.stripe_events import NotAnEvent, StripeEvent, read_event
 from reconcile.facts import WEBHOOK
 from reconcile.investigate import Asking, investigate, observation, read_claim
@@ -169,7 +170,10 @@ def _fate_of_stripes(delivery: WebhookDelivery) -> Fate:
         return Fate(state=_State.MISPLACED, note=fault)
     claims = claims_of(delivery.connection, event)
     if not claims:
-        return _unmatched(delivery)
+        fate = _unmatched(delivery)
+        if fate.due_at is None:
+            webhook_strangers.note(delivery.connection, event)
+        return fate
     outdated = is_outdated(delivery.connection, event)
     fates = [
         _fate_for(delivery, event, claim_id, named=named, outdated=outdated)

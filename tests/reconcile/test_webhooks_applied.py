@@ -19,7 +19,7 @@ from effects.models import Tool, Workspace
 from ledger import append, queries
 from reconcile import webhook_apply
 from reconcile.customer.kinds import Tell
-from reconcile.models import WebhookDelivery
+from reconcile.models import Ghost, WebhookDelivery
 from reconcile.queries import call
 from reconcile.sandbox.provider.payouts import FAILS_LATE
 from reconcile.verdict import verdict
@@ -396,6 +396,23 @@ def test_an_event_of_nobodys_is_tried_for_a_while_and_stays_to_be_seen(
     delivery = WebhookDelivery.objects.get()
     assert (delivery.state, delivery.due_at) == (State.UNMATCHED, None)
     assert delivery.tries == len(webhook_apply.UNMATCHED_PAUSES) + 1
+    (ghost,) = Ghost.objects.all()
+    assert (ghost.object_id, ghost.status) == (delivery.object_id, "succeeded")
+
+
+def test_an_event_of_a_kind_that_no_tool_makes_is_nobodys_ghost(
+    shop: Shop, courier: Courier
+) -> None:
+    shop.customer.pay("the till's own", metadata={})
+    event = courier.event("payment_intent.succeeded")
+    event["data"]["object"]["object"] = "charge"
+    courier.bring(event)
+    for _ in range(6):
+        shop.clock.advance(7 * 3600)
+        courier.sweep()
+
+    assert WebhookDelivery.objects.get().due_at is None
+    assert not Ghost.objects.exists()
 
 
 def test_an_event_may_come_before_its_call_is_known(shop: Shop, courier: Courier) -> None:
