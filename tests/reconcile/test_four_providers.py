@@ -165,6 +165,7 @@ def test_nothing_settles_only_where_the_entry_says_that_the_provider_is_not_late
     shop.past(LEASE_SECONDS + WORKING_SECONDS + 60)
 
     unsure = shop.look(claim_id)
+    assert unsure.judgement is not None
     assert (unsure.state, unsure.judgement.meaning) == (ClaimState.UNKNOWN, Meaning.UNCLEAR)
 
     Tool.objects.filter(pk=tool.pk).update(lookup={**tool.lookup, "delay_class": "none"})
