@@ -7,11 +7,12 @@ checked, and the connection goes to the address that was checked.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import psycopg
@@ -83,7 +84,10 @@ def select(
             known = database.execute(_WHERE_AND_HOW_LATE).fetchone()
             assert known is not None, "a SELECT without FROM gives one row"
             with database.cursor() as cursor:
-                found = _read(cursor.stream(asked, parameters), bytes_max=place.way.limits.bytes)
+                rows = cursor.stream(asked, parameters)
+                # Rows that nobody fetches keep the connection locked: they are sent back.
+                with closing(cast("Generator[dict[str, Any]]", rows)):
+                    found = _read(rows, bytes_max=place.way.limits.bytes)
     except psycopg.Error as error:
         raise _meant(error, place) from None
     return Rows(
@@ -143,7 +147,8 @@ def _conninfo(place: Place) -> dict[str, Any]:
         "dbname": name,
         "user": role,
         "password": password,
-        "connect_timeout": int(CONNECT_SECONDS_MAX),
+        # psycopg waits in whole seconds, and two at least.
+        "connect_timeout": int(min(CONNECT_SECONDS_MAX, place.way.limits.seconds)),
         "application_name": "counterfoil look-up",
         # What the environment of the worker says of other databases does not count here.
         "options": "",
@@ -179,7 +184,7 @@ def _credentials(place: Place) -> tuple[str, str, dict[str, str]]:
 
 
 _VERIFIED: Final = {"sslmode": "verify-full", "sslrootcert": "system"}
-_CODES_OF_SETUP: Final = ("28", "3D", "42", "25006", "0A", "22", "54")
+_CODES_OF_SETUP: Final = ("28", "3D", "42", "25001", "25006", "0A", "22", "54")
 """Classes of SQLSTATE that mend only by people: no right to enter, no such database, a query that
 is wrong or writes (https://www.postgresql.org/docs/current/errcodes-appendix.html)."""
 _REFUSALS: Final = ("password authentication failed", "does not exist", "no pg_hba.conf entry")
