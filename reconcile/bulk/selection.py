@@ -13,11 +13,9 @@ from typing import Final
 from uuid import UUID
 
 from django.core import signing
-from django.db import transaction
+from django.db import connection, transaction
 
 from effects.core.vocabulary import ClaimState
-from effects.models import Tool
-from ledger.models import Claim
 from ledger.queries import clock
 from reconcile import listing, queries
 from reconcile.action_names import ActionName
@@ -34,6 +32,11 @@ RESOLVED_MAX: Final = 200
 DISAGREEING_NAMED_MAX: Final = 3
 DRAFTS_KEPT_MAX: Final = 20
 """Most bulks of one person that were frozen and not started; older ones are thrown away."""
+
+_BY_TOOL: Final = """
+SELECT t.name, count(*) FROM ledger_claim c JOIN effects_tool t ON t.id = c.tool_id
+ WHERE c.workspace_id = %s AND c.id = ANY(%s) GROUP BY t.name ORDER BY t.name
+"""
 
 _signer = signing.Signer(salt="counterfoil.selection")
 
@@ -129,21 +132,25 @@ def _calls(workspace_id: int, chosen: Chosen) -> list[Seen]:
             f"{chosen.action.label} takes at most {limit:,} calls in one go, and more are "
             "selected. Narrow the list by a filter, or take them page by page."
         )
-    ids = [seen.claim_id for seen in calls]
-    if Claim.objects.filter(workspace_id=workspace_id, pk__in=ids).count() != len(ids):
+    if sum(_calls_by_tool(workspace_id, calls).values()) != len(calls):
         raise Unusable("Not every selected call belongs to this workspace. Select again.")
     return calls
 
 
+def _calls_by_tool(workspace_id: int, calls: Sequence[Seen]) -> dict[str, int]:
+    """How many of these calls of the workspace each tool has, by its name."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BY_TOOL, [workspace_id, [seen.claim_id for seen in calls]])
+        return dict(cursor.fetchall())
+
+
 def _agree(workspace_id: int, act: BulkAction, calls: Sequence[Seen]) -> None:
     """Resolving many needs one tool, and for each call strong evidence that agrees."""
-    claims = Claim.objects.filter(pk__in=[seen.claim_id for seen in calls])
-    tools = Tool.objects.filter(pk__in=claims.values("tool_id")).order_by("name")
-    names = [tool.name for tool in tools[:DISAGREEING_NAMED_MAX]]
+    names = list(_calls_by_tool(workspace_id, calls))
     if len(names) > 1:
         raise Unusable(
             "Calls of one tool can be resolved in one go; these are of several: "
-            f"{', '.join(names)}."
+            f"{', '.join(names[:DISAGREEING_NAMED_MAX])}."
         )
     wrong: list[str] = []
     for seen in calls:
