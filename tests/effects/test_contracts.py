@@ -117,7 +117,7 @@ def test_only_a_route_that_shows_at_once_can_prove_that_there_is_none() -> None:
         for lookup in terms.lookups
         if lookup.absence_proves
     ]
-    assert {name for name, _ in proving} == {"stripe.v1", "salesforce"}
+    assert {name for name, _ in proving} == {"stripe.v1"}
     assert {str(delay) for _, delay in proving} == {"none"}
 
 
