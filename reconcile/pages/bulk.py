@@ -48,6 +48,7 @@ OUTCOME_WORDS: Final = {
 @membership_required
 def freeze(request: DeskRequest) -> HttpResponse:
     """Freezes the selection. What only reads starts at once; the rest is looked at first."""
+    require(request, Ability.ASK)  # whoever may not even ask may do nothing to many calls
     view = QueryDict(request.POST.get("view", "").lstrip("?")[:1000])
     filters = read_filters(view)
     back = HttpResponseRedirect(reverse("queue") + filters.address())
@@ -189,6 +190,7 @@ def start(request: DeskRequest, bulk_id: int) -> HttpResponse:
     """Starts a draft: 422 for a form to be put right. Sent twice it is started once."""
     kept = _found(request, bulk_id)
     act = BulkAction(kept.action)
+    require(request, Ability(act))
     address = reverse("bulk", args=[kept.pk])
     if kept.made_by_id != request.user.pk or not act.allowed(request.role):
         messages.error(request, f"Not started. {act.needs()} A draft is started by its author.")

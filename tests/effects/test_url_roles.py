@@ -22,7 +22,7 @@ from ledger.ingest import ingest
 from ledger.ingest_reading import EVENTS
 from ledger.models import IngestItem
 from reconcile import tasks
-from reconcile.models import WebhookDelivery
+from reconcile.models import Bulk, WebhookDelivery
 from tests.support import desk
 
 pytestmark = pytest.mark.django_db
@@ -76,12 +76,25 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "call-undo": (NO, does_own(STAFF)),
     "call-hold": (NO, does_own(STAFF)),
     "call-take": (NO, does_own(STAFF)),
+    "call-keep": (NO, does_own(STAFF, 200)),  # while it is theirs: between the two
     "call-give-back": (NO, does_own(STAFF)),
+    "call-assign": (NO, does_own(STAFF)),
+    "call-unassign": (NO, does_own(STAFF)),
     "call-snooze": (NO, does_own(STAFF)),
     "call-wake": (NO, does_own(STAFF)),
     "call-ask": (NO, does_own(STAFF)),
     "call-note": (NO, does_own(STAFF)),
     "call-case-close": (NO, does_own(DECIDERS)),
+    "bulks": (sees(), NO),
+    # Which act it is, and whether the role may do it to many, is judged with the form in hand.
+    "bulk-new": (NO, does(STAFF)),
+    "bulk": (sees_own(), NO),
+    "bulk-start": (NO, does_own(STAFF)),
+    "bulk-stop": (NO, does_own(STAFF)),
+    "bulk-undo": (NO, does_own(STAFF)),
+    "chain-verify": (NO, does(ADMIN)),
+    # An empty form names no text.
+    "customer-texts": (sees(), does(ADMIN, 404)),
     # Everybody may read the rules that bind them; only an admin makes or ends one.
     "second-person": (sees(), does(ADMIN, 422)),
     "second-person-retire": (NO, does(ADMIN)),
@@ -169,6 +182,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "claim_id": claim_id,
             "conversation": claim.conversation,
             "index": claim.turn_index,
+            "bulk_id": a_bulk(workspace, other).pk,
             "seq": 0,
             "name": "arguments",
             "contract_name": "generic",
@@ -181,6 +195,19 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "delivery_id": a_delivery().pk,
             "membership_id": Membership.objects.get(user=other).pk,
         },
+    )
+
+
+def a_bulk(workspace: Workspace, user: User) -> Bulk:
+    now = queries.clock()
+    return Bulk.objects.create(
+        workspace=workspace,
+        action="snooze",
+        form=b"form",
+        session=b"session",
+        made_by=user,
+        made_at=now,
+        started_at=now,
     )
 
 
