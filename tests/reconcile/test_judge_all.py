@@ -272,6 +272,16 @@ def test_a_read_of_ours_outweighs_an_event_about_the_same_object() -> None:
     assert judge_all(UNKNOWN, (read, heard)).rule is Rule.FOUND_DIFFERENT
 
 
+def test_an_absence_that_says_nothing_of_an_object_that_was_seen_settles_nothing() -> None:
+    pending = at(0, W.PENDING, "pi_1")
+
+    left_out = judge(UNKNOWN, at(1, W.ABSENT), history(pending))
+    accounted = judge(UNKNOWN, at(1, W.ABSENT, **NO_MONEY), history(pending))
+
+    assert (left_out.counts, accounted.counts) == (False, True)
+    assert "what became of pi_1" in left_out.why
+
+
 def test_what_a_reopening_rejected_counts_no_more() -> None:
     (found,) = history(at(0, W.FOUND, "pi_1"))
 
@@ -329,7 +339,7 @@ def known(draw: st.DrawFn) -> tuple[Any, tuple[Sighting, ...]]:
     return facts, recorded
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(known(), st.randoms(use_true_random=False))
 def test_no_order_of_arrival_changes_the_judgement(
     case: tuple[Any, tuple[Sighting, ...]], shuffle: Any
@@ -341,7 +351,7 @@ def test_no_order_of_arrival_changes_the_judgement(
     assert judge_all(facts, mixed) == judge_all(facts, sightings)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(known(), looks, st.sampled_from(sorted(NOTHING_READ)))
 def test_an_answer_in_which_nothing_was_read_changes_nothing_that_is_known(
     case: tuple[Any, tuple[Sighting, ...]], look: Look, word: SightingWord
@@ -360,7 +370,7 @@ def test_an_answer_in_which_nothing_was_read_changes_nothing_that_is_known(
         )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(known(), looks)
 def test_an_answer_that_does_not_count_turns_nothing_unclear_into_a_verdict(
     case: tuple[Any, tuple[Sighting, ...]], look: Look
@@ -374,7 +384,7 @@ def test_an_answer_that_does_not_count_turns_nothing_unclear_into_a_verdict(
         assert after.meaning is not Meaning.DID_NOT_HAPPEN
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(known(), looks)
 def test_what_was_found_is_never_turned_into_did_not_happen(
     case: tuple[Any, tuple[Sighting, ...]], look: Look
@@ -394,7 +404,20 @@ def test_what_was_found_is_never_turned_into_did_not_happen(
         assert seen <= newest | set(look.others) | set(look.objects)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
+@given(known(), looks)
+def test_an_answer_settles_nothing_that_all_of_them_together_do_not_say(
+    case: tuple[Any, tuple[Sighting, ...]], look: Look
+) -> None:
+    facts, sightings = case
+    after = judge(facts, look, sightings)
+
+    if after.counts:
+        assert after.meaning in VERDICTS or after.rule is Rule.NO_LONGER_SO
+        assert (look.word is not W.ABSENT) or after.meaning is Meaning.DID_NOT_HAPPEN
+
+
+@settings(deadline=None, max_examples=150)
 @given(known())
 def test_the_evidence_is_of_the_record_and_a_verdict_by_rule_has_some(
     case: tuple[Any, tuple[Sighting, ...]],
