@@ -204,9 +204,7 @@ class Dialect(ABC):
             if not first and (busy := self.busy(call)) is not None:
                 return busy
             with world.flights.turn(f"{self.name}/{call.scope}/{call.key}", WAITS_SECONDS_MAX):
-                with world.store.lock:
-                    known = self.known(world, call)
-                return known or self._run(world, call, execute, fault)
+                return self._run(world, call, execute, fault)
 
     def _check(
         self,
@@ -241,6 +239,9 @@ class Dialect(ABC):
         if fault.kind is Fault.DELAY:
             time.sleep(fault.seconds)
         with world.store.batch() as batch:
+            # Here, and not before the delay: what came late may have used the key meanwhile.
+            if call.key and (known := self.known(world, call)) is not None:
+                return known
             if fault.kind is Fault.ERROR_500_THEN_LATE_COMMIT:
                 world.commit_later(batch, seconds=fault.seconds, request=call.request)
             if fault.kind in {Fault.ERROR_500, Fault.ERROR_500_THEN_LATE_COMMIT}:
