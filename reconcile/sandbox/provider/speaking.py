@@ -9,13 +9,20 @@ from reconcile.sandbox.provider.checkout import Checkout
 from reconcile.sandbox.provider.context import STRIPE_TRUTH
 from reconcile.sandbox.provider.dialects import Dialect
 from reconcile.sandbox.provider.gocardless import GoCardless
+from reconcile.sandbox.provider.increase import Increase
 from reconcile.sandbox.provider.messages import Answer, Request
 from reconcile.sandbox.provider.paypal import PayPal
 from reconcile.sandbox.provider.salesforce import Salesforce
 from reconcile.sandbox.provider.store import Batch
 from reconcile.sandbox.provider.world import World
 
-DIALECTS: Final[tuple[Dialect, ...]] = (GoCardless(), PayPal(), Checkout(), Salesforce())
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    GoCardless(),
+    PayPal(),
+    Checkout(),
+    Salesforce(),
+    Increase(),
+)
 TRUTHS: Final = (STRIPE_TRUTH, plain.PLAIN_TRUTH, *(dialect.name for dialect in DIALECTS))
 """The names of all truth files, without their ending."""
 
