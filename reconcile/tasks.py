@@ -21,7 +21,7 @@ from reconcile import cards, webhook_apply
 from reconcile.ghosts import noting
 from reconcile.investigate import Asking, investigate
 from reconcile.late import alerts
-from reconcile.runs import keeping, making, working
+from reconcile.runs import ending, keeping, making, working
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,9 @@ RUNS_MAX: Final = 20
 """Most runs that one tick hands out again."""
 LOOK_SECONDS_SOFT: Final = 100
 LOOK_SECONDS_HARD: Final = 120
+RUN_SECONDS_SOFT: Final = 240
+RUN_SECONDS_HARD: Final = 270
+"""A worker hands a run on after `working.SECONDS_MAX`, once its answers are recorded."""
 LEASE_SECONDS: Final = int(working.LEASE.total_seconds())
 """A look-up that was begun and never finished is due again after this long; it must outlive the
 task, or two workers ask at once."""
@@ -66,14 +69,15 @@ def tick() -> None:
     cards.fill()
     alerts.tick()
     noting.look_again()
+    ending.tell()
     keeping.sweep()
 
 
 @shared_task(
     name="reconcile.tasks.run",
     bind=True,
-    soft_time_limit=LOOK_SECONDS_SOFT,
-    time_limit=LOOK_SECONDS_HARD,
+    soft_time_limit=RUN_SECONDS_SOFT,
+    time_limit=RUN_SECONDS_HARD,
 )
 def run(self: Task[Any, Any], run_id: int) -> None:
     """One worker's turn at one run."""

@@ -18,6 +18,7 @@ class Migration(migrations.Migration):
                 ("open", models.BooleanField(default=True)),
                 ("ended_at", models.DateTimeField()),
                 ("why", models.CharField(max_length=200)),
+                ("told_at", models.DateTimeField(null=True)),
                 ("restarted_at", models.DateTimeField(null=True)),
                 (
                     "restarted_by",

@@ -116,7 +116,7 @@ def progress(request: DeskRequest, run_id: int) -> HttpResponse:
 def start(request: DeskRequest) -> HttpResponse:
     """Starts the run that the form asks for, or shows the form with what has to be put right."""
     require(request, Ability.RUN)
-    typed = {
+    typed: dict[str, Any] = {
         "about": request.POST.get("about", ""),
         "ids": request.POST.get("ids", ""),
         "dry": request.POST.get("dry") == "on",

@@ -11,8 +11,15 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.mail import send_mail
 from django.db import transaction
+from django.db.models import QuerySet
 
+from effects import mail
+from effects.access import Ability, roles_with
+from effects.models import Membership, Workspace
 from ledger import append, queries
 from reconcile.models import AskingEnded, WebhookDelivery
 
@@ -23,6 +30,8 @@ LISTED_MAX: Final = 200
 WEBHOOKS_LATELY: Final = timedelta(hours=24)
 """Webhooks of an account arrive if one of the newest came in this time and could be applied."""
 DELIVERIES_LOOKED_AT: Final = 20
+MAILED_MAX: Final = 20
+"""Most people of a workspace who are mailed."""
 
 
 def ended(workspace_id: int, claim_id: UUID, now: datetime, *, why: str) -> bool:
@@ -35,9 +44,46 @@ def ended(workspace_id: int, claim_id: UUID, now: datetime, *, why: str) -> bool
         if not made:
             if known.open:
                 return False
-            known.open, known.ended_at, known.why = True, now, why
-            known.save(update_fields=["open", "ended_at", "why"])
+            known.open, known.ended_at, known.why, known.told_at = True, now, why, None
+            known.save(update_fields=["open", "ended_at", "why", "told_at"])
     logger.warning("call %s is not settled and is asked about no more: %s", claim_id, why)
+    return True
+
+
+def tell() -> int:
+    """Mails what has ended since the last mail: one to each person who may decide, whatever the
+    number of calls. Answers how many mails were taken; without a mail server the list has to do."""
+    if not mail.is_configured():
+        return 0
+    untold = AskingEnded.objects.filter(open=True, told_at=None)
+    sent = 0
+    for workspace in Workspace.objects.filter(pk__in=untold.values("workspace_id")):
+        # Marked first: a mail that goes out twice is worse than one that the list has to say.
+        calls = untold.filter(workspace=workspace).update(told_at=queries.clock())
+        sent += (
+            sum(_mail(one.user, workspace, calls) for one in _deciders(workspace)) if calls else 0
+        )
+    return sent
+
+
+def _deciders(workspace: Workspace) -> QuerySet[Membership]:
+    roles = [str(role) for role in roles_with(Ability.HAPPENED)]
+    members = Membership.objects.filter(workspace=workspace, role__in=roles, user__is_active=True)
+    return members.exclude(user__email="").select_related("user").order_by("pk")[:MAILED_MAX]
+
+
+def _mail(person: User, workspace: Workspace, calls: int) -> bool:
+    many = f"{calls} call{'' if calls == 1 else 's'} of {workspace.name}"
+    # A link and nothing of the calls themselves: a mailbox is not this desk.
+    text = (
+        f"The provider is asked no more about {many}, and nothing is settled by that. Somebody has "
+        f"to decide, or have the asking begin anew:\n\n{settings.COUNTERFOIL_DESK_URL}/runs/\n"
+    )
+    try:
+        send_mail(f"Asking has ended ({workspace.name})", text, None, [person.email])
+    except OSError:  # smtplib's own errors are OSErrors too
+        logger.exception("The mail to %s was not taken by the mail server.", person.pk)
+        return False
     return True
 
 

@@ -145,8 +145,8 @@ class RunItem(models.Model):
 class AskingEnded(models.Model):
     """A call that nobody is asked about any more although it is not settled. It concludes nothing.
 
-    `open`: asking rests at present. `why` says what ended it. `restarted_at`: a person had it asked
-    about again, from when on the schedule begins anew.
+    `open`: asking rests at present. `why` says what ended it. `told_at`: people were mailed about
+    this end. `restarted_at`: a person had it asked about again, and the schedule began anew then.
     """
 
     claim_id = models.UUIDField(primary_key=True)
@@ -154,6 +154,7 @@ class AskingEnded(models.Model):
     open = models.BooleanField(default=True)
     ended_at = models.DateTimeField()
     why = models.CharField(max_length=200)
+    told_at = models.DateTimeField(null=True)
     restarted_at = models.DateTimeField(null=True)
     restarted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 LEASE: Final = timedelta(seconds=150)
 """A run whose worker gave no sign of life for so long is taken up by another. It must outlive one
-reading, and Celery's time limit for the task."""
+reading, during which there is none."""
 SECONDS_MAX: Final = 60.0
 """How long one worker stays at a run before it hands it on, so that no run holds a worker."""
 SIGN_SECONDS: Final = 1.0
@@ -229,16 +229,21 @@ def _ask_all(one: Work) -> None:
     """Asks about every call that waits, as far as the time goes. Raises `Stop` and `Rest`."""
     one.alive()
     items = {item.claim_id: item for item in waiting_in(one.run).order_by("pk")}
-    if one.scheduled:
-        # They have arrived, so from here on only this worker's death makes them due again.
-        now = queries.clock()
-        schedule_lookups(list(items), now + LEASE, known_at=now)
+    _lease(one, list(items))
     for claim_ids in _alike(items):
         for batch in batched(claim_ids, SHARED_MAX):
             if one.is_over:
                 return
             one.alive()
+            _lease(one, batch)
             _ask_about(one, {claim_id: items[claim_id] for claim_id in batch})
+
+
+def _lease(one: Work, claim_ids: Sequence[UUID]) -> None:
+    """What was due has arrived: from here on only this worker's death makes it due again."""
+    if one.scheduled:
+        now = queries.clock()
+        schedule_lookups(claim_ids, now + LEASE, known_at=now)
 
 
 def _alike(items: Items) -> list[list[UUID]]:

@@ -291,7 +291,7 @@ def test_the_list_is_filtered_by_its_address_and_goes_on_below_the_last(
     assert seen == ["t_1", "pi_3", "pi_2", "pi_1", "pi_0"]
     assert [row.object_id for row in marked.context["rows"]] == ["t_1"]
     assert [row.object_id for row in there.context["rows"]] == ["t_1"]
-    assert page.context["tabs"][0]["count"] == 5
+    assert there.context["tabs"][0]["count"] == 5
 
 
 def test_an_empty_list_says_what_would_be_on_it(account: Connection) -> None:

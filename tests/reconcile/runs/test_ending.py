@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.core import mail
 
-from effects.core.vocabulary import ClaimState
+from effects.core.vocabulary import ClaimState, Role
 from ledger import append, queries
 from reconcile.models import AskingEnded, WebhookDelivery
 from reconcile.runs import ending
@@ -20,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 DAY_SECONDS = 24 * 3600
 
 
-def never_settles(shop: Shop, runs: Runs):
+def never_settles(shop: Shop) -> UUID:
     """A call about which the provider never says anything new, asked about for three days."""
     shop.charge.horizon_days = 3
     shop.charge.lookup = {}  # an absence proves nothing without the marker in every request
@@ -33,10 +37,10 @@ def never_settles(shop: Shop, runs: Runs):
 
 @pytest.mark.case("P18")
 def test_a_status_that_never_settles_is_asked_about_no_more_and_stays_unknown(
-    shop: Shop, runs: Runs, caplog: pytest.LogCaptureFixture
+    shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "reconcile.runs.ending"):
-        claim_id = never_settles(shop, runs)
+        claim_id = never_settles(shop)
         shop.look(claim_id, trigger="person", user_id=1)
     shop.past(30 * DAY_SECONDS)
 
@@ -54,8 +58,8 @@ def test_a_status_that_never_settles_is_asked_about_no_more_and_stays_unknown(
 
 
 @pytest.mark.case("P18")
-def test_a_person_restarts_it_with_a_new_horizon_and_a_new_budget(shop: Shop, runs: Runs) -> None:
-    claim_id = never_settles(shop, runs)
+def test_a_person_restarts_it_with_a_new_horizon_and_a_new_budget(shop: Shop) -> None:
+    claim_id = never_settles(shop)
     person = a_person(shop.workspace)
 
     assert ending.restart(shop.workspace.pk, claim_id, user_id=person.pk)
@@ -73,7 +77,32 @@ def test_a_person_restarts_it_with_a_new_horizon_and_a_new_budget(shop: Shop, ru
     assert len(ending.listed(shop.workspace.pk)) == 1
 
 
-def test_a_spent_budget_ends_it_too_and_says_so(shop: Shop, runs: Runs) -> None:
+# Where mail is set up, the product's settings name its server; here Django's own box takes it.
+@pytest.mark.filterwarnings("ignore::django.utils.deprecation.RemovedInDjango2028Warning")
+@pytest.mark.case("P18")
+def test_people_who_may_decide_are_mailed_once_whatever_the_number_of_calls(
+    shop: Shop, settings: LazySettings
+) -> None:
+    settings.COUNTERFOIL_MAIL = True
+    person, viewer = a_person(shop.workspace), a_person(shop.workspace, Role.VIEWER)
+    User.objects.filter(pk=person.pk).update(email="ana@example.org")
+    User.objects.filter(pk=viewer.pk).update(email="ben@example.org")
+    claim_id = never_settles(shop)
+    never_settles(shop)
+
+    sent = [ending.tell(), ending.tell()]
+    (one,) = mail.outbox
+    ending.restart(shop.workspace.pk, claim_id, user_id=person.pk)
+    shop.past(4 * DAY_SECONDS)
+    shop.look(claim_id)
+
+    assert (sent, ending.tell()) == ([1, 0], 1), "a new end is told anew"
+    assert one.to == ["ana@example.org"]
+    assert "2 calls of Halden" in one.body
+    assert str(claim_id) not in one.body
+
+
+def test_a_spent_budget_ends_it_too_and_says_so(shop: Shop) -> None:
     shop.charge.lookups_max, shop.charge.window_seconds, shop.charge.lookup = 2, None, {}
     shop.charge.save()
     claim_id = shop.unknown(shop.claim(shop.charge), marker_sent=False)
@@ -94,8 +123,8 @@ def test_what_is_settled_has_not_ended(shop: Shop, runs: Runs) -> None:
     assert not AskingEnded.objects.exists()
 
 
-def test_a_new_attempt_has_the_call_asked_about_again(shop: Shop, runs: Runs) -> None:
-    claim_id = never_settles(shop, runs)
+def test_a_new_attempt_has_the_call_asked_about_again(shop: Shop) -> None:
+    claim_id = never_settles(shop)
     row = queries.claim(shop.workspace.pk, claim_id)
     AskingEnded.objects.filter(claim_id=claim_id).update(ended_at=row.granted_at)
     shop.charge.horizon_days = 30
@@ -115,7 +144,7 @@ def test_webhooks_first_and_polling_second(
 ) -> None:
     claim_id, now = runs.lost(), queries.clock()
     WebhookDelivery.objects.create(
-        connection=shop.charge.connection,
+        connection_id=shop.charge.connection_id or 0,
         event_id="evt_1",
         type="charge.succeeded",
         body=b"{}",
