@@ -150,8 +150,9 @@ def _lists_of(tool: str, named: str, said: Sequence[Said]) -> str | None:
 
 
 def _stripes(intent: str) -> dict[str, Any]:
-    """A tool that charges says of a canceled payment that it took nothing and never will."""
-    return {"map": {"canceled": "absent"}} if intent == "charge" else {}
+    """Where it is said what the call is for, its tool says of an object that ended without doing it
+    that it took nothing and never will."""
+    return {"map": {"canceled": "absent", "failed": "absent"}} if intent else {}
 
 
 def status_endpoint(mapping: Mapping[str, Any], said: Sequence[Said]) -> dict[str, Any]:

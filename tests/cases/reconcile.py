@@ -8,9 +8,10 @@ expects one state, all of them belong to one call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from effects.core.vocabulary import (
@@ -25,7 +26,7 @@ from reconcile.investigate import Looked
 from reconcile.judge import Meaning
 from tests.cases import polling, refusals
 from tests.cases.fields import Fault, Fields, Findings
-from tests.cases.provider_stories import LOG, Said, Story, story_of
+from tests.cases.provider_stories import LOG, Story, story_of
 from tests.cases.provider_variants import varied
 from tests.cases.stub import Reply, items_of
 from tests.cases.words import STATES
@@ -109,24 +110,17 @@ def _write(world: World, story: Story, came: Came) -> None:
     for number, said in enumerate(story.writes):
         world.at(started + timedelta(seconds=said.after_seconds or SEND_SECONDS))
         status, failure, body = world.send(said.reply)
-        following = story.writes[number + 1] if number + 1 < len(story.writes) else None
+        # The same worker asks again, if it is within the time that its tool allows one attempt.
+        again_after = next((one.after_seconds for one in story.writes[number + 1 :]), math.inf)
         if failure is None:
             name = body.get("id") if isinstance(body, dict) else None
             replayed = "idempotent-replayed" in {n.lower() for n in said.reply.headers}
             world.report(Outcome.COMPLETED, provider_object=name, replayed=replayed or None)
-        elif failure.outcome is Outcome.UNKNOWN and _waits(world, following, started):
-            world.beat()
+        elif failure.outcome is Outcome.UNKNOWN and again_after < world.tool.attempt_seconds_max:
+            world.stay_alive_until(started + timedelta(seconds=again_after))
         else:
             _report_failure(world, status, failure)
         came.after_writes.append(_word_of(world, None))
-
-
-def _waits(world: World, following: Said | None, started: datetime) -> bool:
-    """Whether the same worker asks again while it holds its attempt."""
-    if following is None:
-        return False
-    at = started + timedelta(seconds=following.after_seconds)
-    return bool(at < world.claim.lease_until)
 
 
 def _report_failure(world: World, status: int, failure: Any) -> None:

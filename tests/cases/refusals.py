@@ -15,11 +15,14 @@ from effects.core.failures import classify_exception
 from effects.core.vocabulary import Outcome
 from tests.cases.fields import Fault, Fields, Findings
 from tests.effects.faulty_server import (
+    close_after_reading,
     closed_port,
+    deaf_port,
     faulty,
     plain_text_to_a_tls_client,
     reset_after_reading,
     reset_at_once,
+    reset_in_the_body,
     stall,
 )
 from tests.effects.senders import by_httpx
@@ -66,6 +69,21 @@ def _reset_after() -> BaseException:
         return _error_of(server.url)
 
 
+def _reset_in_the_body() -> BaseException:
+    with faulty(reset_in_the_body) as server:
+        return _error_of(server.url)
+
+
+def _closed() -> BaseException:
+    with faulty(close_after_reading) as server:
+        return _error_of(server.url)
+
+
+def _connect_timeout() -> BaseException:
+    with deaf_port() as port:
+        return _error_of(f"http://127.0.0.1:{port}")
+
+
 def _read_timeout() -> BaseException:
     with faulty(stall) as server:
         return _error_of(server.url)
@@ -77,7 +95,10 @@ MADE: Final[tuple[tuple[re.Pattern[str], Make], ...]] = (
     (re.compile(r"tls (handshake )?(failure|error)"), _no_handshake),
     (re.compile(r"reset before any byte was written"), _reset_before),
     (re.compile(r"reset after the body was written"), _reset_after),
-    (re.compile(r"read timeout"), _read_timeout),
+    (re.compile(r"reset (while|in) .*(body|response)( was read)?"), _reset_in_the_body),
+    (re.compile(r"(connection )?closed without (an answer|a response)"), _closed),
+    (re.compile(r"read (timeout|timed out)"), _read_timeout),
+    (re.compile(r"connect(ion)? (timeout|timed out)"), _connect_timeout),
 )
 
 

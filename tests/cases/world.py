@@ -100,8 +100,11 @@ class World:
     def later(self, seconds: float) -> None:
         self.at(self.clock.now + timedelta(seconds=seconds))
 
-    def beat(self) -> None:
-        append.heartbeat(self.workspace.pk, self.claim_id, self.answer.fence or 1)
+    def stay_alive_until(self, moment: datetime) -> None:
+        """The worker says that it lives, as often as the helper does it, until `moment`."""
+        while self.clock.now < moment:
+            append.heartbeat(self.workspace.pk, self.claim_id, self.answer.fence or 1)
+            self.at(min(moment, self.clock.now + timedelta(seconds=self.tool.lease_seconds / 3)))
 
     # The worker
 

@@ -164,24 +164,23 @@ def test_what_ended_comes_back_by_a_reopening_and_is_not_told_as_done_again(shop
     assert shop.state(claim_id) is ClaimState.UNKNOWN, "what ended is no effect by itself"
 
 
-def test_a_reopened_decision_is_nobodys_alert(shop: Shop) -> None:
+def test_a_decision_that_was_taken_back_is_nobodys_alert(shop: Shop) -> None:
     lead = a_person(shop.workspace, Role.LEAD)
-    answer = shop.claim(shop.charge)
-    claim_id = shop.unknown(answer)
-    decide(shop, claim_id, Verdict.CLOSE, lead)
-    append.sweep(10)
-    decide(shop, claim_id, Verdict.REOPEN, lead)
-    append.sweep(10)
+    found_at_once, found_later = (shop.unknown(shop.claim(shop.charge)) for _ in range(2))
+    for claim_id in (found_at_once, found_later):
+        for verdict in (Verdict.CLOSE, Verdict.REOPEN):
+            decide(shop, claim_id, verdict, lead)
+            append.sweep(10)
+    absent = Observation(word=SightingWord.ABSENT, fence=1, counts=True)
+    assert append.observe(shop.workspace.pk, found_later, absent) is ClaimState.NOT_EXECUTED
 
-    append.observe(
-        shop.workspace.pk,
-        claim_id,
-        Observation(word=SightingWord.FOUND, fence=1, counts=True, objects=("pi_1",)),
-    )
+    for claim_id in (found_at_once, found_later):
+        found = Observation(word=SightingWord.FOUND, fence=1, counts=True, objects=("pi_1",))
+        append.observe(shop.workspace.pk, claim_id, found)
     alerts.tick()
 
-    assert shop.state(claim_id) is ClaimState.COMPLETED
-    assert not Contradiction.objects.exists(), "it was taken back before it turned out wrong"
+    assert Contradiction.objects.get().claim_id == found_later, "unknown says nothing"
+    assert Alert.objects.get().person is None, "the decision was taken back before it turned out"
 
 
 # The page
