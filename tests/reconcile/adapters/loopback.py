@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -16,7 +17,7 @@ REQUEST_BYTES_MAX = 64 * 1024
 
 @dataclass(slots=True)
 class Loopback:
-    """`requests` holds the head of every request, as it came."""
+    """`requests` holds every request, as it came."""
 
     url: str
     requests: list[str] = field(default_factory=list)
@@ -47,13 +48,25 @@ def _serve(listener: socket.socket, talk: Talk, server: Loopback, stopped: threa
             continue
         with caller:
             caller.settimeout(5)
-            head = caller.recv(REQUEST_BYTES_MAX)
-            server.requests.append(head.decode("latin-1"))
+            server.requests.append(_request(caller).decode("latin-1"))
             try:
                 talk(caller)
             except OSError:
                 # The caller had enough and hung up: that is what many of these tests are about.
                 continue
+
+
+def _request(caller: socket.socket) -> bytes:
+    """One request with its body, which may come after its head."""
+    came = caller.recv(REQUEST_BYTES_MAX)
+    named = re.search(rb"(?i)\r\ncontent-length: (\d+)\r\n", came)
+    body = int(named[1]) if named else 0
+    while body and len(came.partition(b"\r\n\r\n")[2]) < body:
+        more = caller.recv(REQUEST_BYTES_MAX)
+        if not more:
+            break
+        came += more
+    return came
 
 
 def whole(body: bytes | str, *, status: str = "200 OK", headers: str = "") -> Talk:

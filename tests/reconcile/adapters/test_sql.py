@@ -27,8 +27,7 @@ from reconcile.adapters.sql import (
 )
 from reconcile.adapters.sql_config import read_config
 from tests import settings as test_settings
-from tests.reconcile.adapters.conformance import life_of, ours, probe_on, theirs
-from tests.reconcile.adapters.conformance_http import READING
+from tests.reconcile.adapters.conformance import ours, probe_on, theirs
 from tests.reconcile.adapters.conformance_sql import PASSWORD, ROLE, STAGES, SqlRunning
 from tests.support import stack
 
@@ -357,5 +356,3 @@ def test_no_row_says_nothing_where_the_entry_does_not_say_so(running: SqlRunning
         scan = look_in_database_for_many([replace(probe, config=config)])
 
         assert scan.looks[probe.claim_id].word is SightingWord.UNMAPPED
-    assert READING
-    assert life_of()
