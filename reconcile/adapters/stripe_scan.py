@@ -170,7 +170,6 @@ class _Scan:
 
     def _read_deleted(self, client: stripe.StripeClient) -> None:
         missing = {i: one for i, one in self.claims.items() if not one.findings.matches}
-        self.deleted_read = True
         if not missing:
             return
         since = min(one.findings.probe.since for one in missing.values()) - SKEW
@@ -180,6 +179,7 @@ class _Scan:
                 findings = missing[marked[0]].findings
                 findings.route = DELETED.of(self.kind.noun)
                 findings.take(item, findings.probe.markers.get(marker_of(item)))
+        self.deleted_read = True
 
     def _read_events(self, client: stripe.StripeClient) -> None:
         """Give an object without our marker to the claim with whose key it was made."""

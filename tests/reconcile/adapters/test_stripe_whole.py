@@ -186,6 +186,15 @@ def test_an_invoice_is_partly_there_until_it_is_issued_unless_a_draft_is_all_tha
     assert (issued.word, issued.found["amount"]) == (SightingWord.FOUND, "42.00")
 
 
+def test_invoices_are_not_absent_before_it_is_known_what_was_deleted(customer: Customer) -> None:
+    broken = {"rules": [{"fault": "error_500", "operation": "events.list", "sends_max": 9}]}
+    customer.control("POST", "/faults", broken)
+    probe = a_probe(customer.url)
+
+    for look in (look_for(INVOICES)(probe), *scan_for_table("invoices", probe).values()):
+        assert look.word is SightingWord.LOOKUP_FAILED
+
+
 def test_a_list_that_changes_while_it_is_read_is_no_answer_and_nobodys_mistake(
     customer: Customer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
