@@ -14,6 +14,7 @@ from effects.core.vocabulary import SightingWord
 from reconcile.adapters.base import RAW_BYTES_MAX, Delay, Look, Probe
 from reconcile.adapters.guard import UNEXPECTED
 from tests.reconcile.adapters import (
+    conformance_example,
     conformance_graphql,
     conformance_http,
     conformance_providers,
@@ -41,6 +42,7 @@ STAGES: tuple[Stage, ...] = (
     *(WebStage(dialect) for dialect in conformance_graphql.DIALECTS),
     *(WebStage(dialect) for dialect in conformance_stripe.DIALECTS),
     *(WebStage(dialect) for dialect in conformance_providers.DIALECTS),
+    *(WebStage(dialect) for dialect in conformance_example.DIALECTS),
     *conformance_sql.STAGES,
 )
 SHARED = tuple(stage for stage in STAGES if stage.lookup.look_many is not None)
