@@ -15,7 +15,7 @@ registry entry says so. Which merchant an object belongs to is in its ``payee``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -24,19 +24,35 @@ from urllib.parse import quote
 
 from pydantic import Field
 
+from effects.core.identity import read_marker
 from effects.core.vocabulary import SightingWord
 from reconcile.adapters.answering import (
+    NOT_SET,
     CannotSay,
     Page,
+    Reading,
     Told,
+    all_alike,
     begun,
+    in_vain,
     misconfigured,
+    one_of,
     read_pages,
     unusable,
     window_of,
     written,
 )
-from reconcile.adapters.base import Delay, Look, Lookup, MatchedBy, Probe, Route
+from reconcile.adapters.base import (
+    Delay,
+    Look,
+    Lookup,
+    MatchedBy,
+    Probe,
+    Route,
+    Scan,
+    Stranger,
+)
+from reconcile.adapters.door import NoAnswer, NotAllowed
 from reconcile.adapters.matching import Match
 from reconcile.adapters.object_rules import (
     ObjectRules,
@@ -174,45 +190,45 @@ def look_for_refund(probe: Probe) -> Look:
 
 def look_in_transactions(probe: Probe) -> Look:
     """`lookup_kind` "paypal.transactions". Never raises for anything that a provider does."""
+    return one_of(look_in_transactions_for_many([probe]), probe)
+
+
+def look_in_transactions_for_many(probes: Sequence[Probe]) -> Scan:
+    """One report for calls of one place and one entry; what bears their markers is retrieved."""
+    first = probes[0]
     try:
-        config = read_transaction_config(probe.config)
+        config = read_transaction_config(first.config)
         refunds = config.object == "refunds"
         rules = _rules(config, REFUND_WORDS if refunds else CAPTURE_WORDS)
     except ValueError as error:
-        return misconfigured(probe, unusable(error), TRANSACTION_ROUTE)
+        return all_alike(probes, misconfigured(first, unusable(error), TRANSACTION_ROUTE), reads=0)
+    if not first.place.secret:
+        return all_alike(probes, misconfigured(first, NOT_SET, TRANSACTION_ROUTE), reads=0)
+    told = Told()
+    rest = Rest(first.place, told, token_path=TOKEN_PATH)
+    base = replace(begun(first, TRANSACTION_ROUTE, rules=rules), matched_by=MatchedBy.MARKER)
+    base = replace(base, delay_class=Delay.EVENTUAL)
+    try:
+        reading, base = _report(rest, probes, base)
+    except (CannotSay, NoAnswer, NotAllowed) as error:
+        look = in_vain(replace(base, right_place=False), error, told)
+        return all_alike(probes, look, reads=told.reads)
+    lines = [member(line, "transaction_info") for line in reading.items]
+    looks = {}
+    for probe in probes:
 
-    def find(rest: Rest, base: Look) -> Finding:
-        since, until = window_of([probe])[0], probe.asked_at
-        # Their report covers 31 days at once; what is older is not looked for, and never absent.
-        since = max(since, until - REPORT_DAYS_MAX)
-        params = {
-            "start_date": written(since, "iso"),
-            "end_date": written(until, "iso"),
-            "fields": "transaction_info",
-            "page_size": str(PAGE_SIZE),
-        }
-        account: list[object] = []
-        reading = read_pages(partial(_report_page, rest, params, account))
-        base = replace(
-            base,
-            interval_from=since,
-            query=f"GET /v1/reporting/transactions {params['start_date']} to {params['end_date']}; "
-            f"{len(reading.items)} transactions on {reading.pages} pages",
-        )
-        known = checked_mode(probe.place, host_mode(probe.place, HOSTS), by="address")
-        base = placed(base, account[-1], mode_known=known)
-        finding = Finding(base=base, complete=reading.complete)
-        ids = [
-            str(member(line, "transaction_info", "transaction_id"))
-            for line in reading.items
-            if member(line, "transaction_info", "custom_field") in probe.markers
-        ]
-        items = [_get(rest, f"payments/{config.object}", one) for one in dict.fromkeys(ids)]
-        _take(probe, rules, items, finding)
-        return finding
+        def find(look: Look, probe: Probe = probe) -> Finding:
+            finding = Finding(base=look, complete=reading.complete)
+            ours = [line for line in lines if member(line, "custom_field") in probe.markers]
+            ids = dict.fromkeys(str(member(line, "transaction_id")) for line in ours)
+            items = [_get(rest, f"payments/{config.object}", one) for one in ids]
+            _take(probe, rules, items, finding)
+            return finding
 
-    look = _look(probe, rules, TRANSACTION_ROUTE, MatchedBy.MARKER, find)
-    return replace(look, delay_class=Delay.EVENTUAL)
+        own = replace(base, asked_at=probe.asked_at)
+        looks[probe.claim_id] = replace(found_out(probe, own, told, find), reads=0)
+    known = {marker for probe in probes for marker in probe.markers}
+    return Scan(looks=looks, reads=told.reads, strangers=tuple(_strangers(lines, known)))
 
 
 LOOKUPS: Final = (
@@ -254,6 +270,7 @@ LOOKUPS: Final = (
         connection_kind="paypal",
         look=look_in_transactions,
         read_config=read_transaction_config,
+        look_many=look_in_transactions_for_many,
         contract="paypal",
         routes=(
             Route(
@@ -334,12 +351,46 @@ def _take(probe: Probe, rules: ObjectRules, items: list[dict[str, Any]], finding
             finding.items.append(item)
 
 
+def _report(rest: Rest, probes: Sequence[Probe], base: Look) -> tuple[Reading, Look]:
+    """The transactions of the time in question, and the look, if they are the merchant's."""
+    since, until = window_of(probes)[0], max(probe.asked_at for probe in probes)
+    # Their report covers 31 days at once; what is older is not looked for, and never absent.
+    since = max(since, until - REPORT_DAYS_MAX)
+    start, end = written(since, "iso"), written(until, "iso")
+    params = {
+        "start_date": start,
+        "end_date": end,
+        "fields": "transaction_info",
+        "page_size": str(PAGE_SIZE),
+    }
+    known = checked_mode(rest.place, host_mode(rest.place, HOSTS), by="address")
+    account: list[object] = []
+    reading = read_pages(partial(_report_page, rest, params, account))
+    counts = f"{len(reading.items)} transactions on {reading.pages} pages"
+    query = f"GET /v1/reporting/transactions {start} to {end}; {counts}"
+    base = replace(base, interval_from=since, query=query)
+    return reading, placed(base, account[-1], mode_known=known)
+
+
 def _report_page(
     rest: Rest, params: Mapping[str, str], account: list[object], page: str | None
 ) -> Page:
     number = int(page or 1)
     _, answer = rest.read("/v1/reporting/transactions", {**params, "page": str(number)})
     account.append(member(answer, "account_number"))
-    items = checked_items(member(answer, "transaction_details"), named="transaction_details")
-    more = number < counted(answer, "total_pages")
+    try:
+        items = checked_items(member(answer, "transaction_details"), named="transaction_details")
+        more = number < counted(answer, "total_pages")
+    except ValueError as error:
+        why = f"The answer cannot be read: {error}"
+        raise CannotSay(SightingWord.UNMAPPED, why) from None
     return Page(items=items, body=b"", following=str(number + 1) if more else None)
+
+
+def _strangers(lines: list[Any], known: Container[str]) -> Iterator[Stranger]:
+    for line in lines:
+        reference = str(member(line, "custom_field") or "")
+        name = member(line, "transaction_id")
+        if reference not in known and isinstance(name, str):
+            marker = reference if read_marker(reference) else ""
+            yield Stranger(id=name, noun="Transaction", marker=marker)

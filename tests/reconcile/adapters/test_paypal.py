@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import requests
 
+from effects.core.identity import marker
 from effects.core.vocabulary import SightingWord
 from effects.money import from_minor
 from reconcile.adapters import paypal as adapter
@@ -18,7 +19,14 @@ from reconcile.adapters.base import Delay, Look, MatchedBy, Probe
 from reconcile.lookups import LOOKUPS
 from reconcile.sandbox.provider.server import Provider
 from tests.reconcile.adapters.loopback import loopback, whole
-from tests.reconcile.adapters.probes import MARKER, a_place, a_probe
+from tests.reconcile.adapters.probes import (
+    CLAIM,
+    MARKER,
+    OTHER_CLAIM,
+    a_life,
+    a_place,
+    a_probe,
+)
 from tests.reconcile.sandbox.shoppers import MERCHANT, Shopper
 
 
@@ -289,6 +297,30 @@ def test_what_has_our_marker_and_no_known_id_is_found_among_the_transactions_hou
     assert (late.word, late.objects) == (SightingWord.FOUND, (capture_id,))
     assert "4 transactions on 2 pages" in late.query
     assert {early.delay_class, late.delay_class} == {Delay.EVENTUAL}
+
+
+def test_one_report_answers_for_many_calls_and_names_what_is_nobodys(shopper: Shopper) -> None:
+    theirs = marker(OTHER_CLAIM, 1)
+    captures = {
+        CLAIM: shopper.paid_order(MARKER)[1],
+        OTHER_CLAIM: shopper.paid_order(theirs)[1],
+    }
+    _, stray = shopper.paid_order("no claim's")
+    shopper.advance(hours=3.2)
+    first = asked(shopper)
+    first = replace(first, asked_at=first.asked_at + timedelta(hours=3.2))
+    life = replace(a_life(), marker=theirs)
+    second = replace(first, claim_id=OTHER_CLAIM, generations=(life,))
+    look_many = LOOKUPS["paypal.transactions"].look_many
+    assert look_many is not None
+
+    scan = look_many([first, second])
+
+    assert {claim: one.objects for claim, one in scan.looks.items()} == {
+        claim: (capture_id,) for claim, capture_id in captures.items()
+    }
+    assert scan.reads == 3, "one for the report, one for each capture"
+    assert [one.id for one in scan.strangers] == [stray]
 
 
 def test_not_being_among_the_transactions_is_never_proof_whatever_the_entry_says(
