@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -22,7 +23,10 @@ from ledger.ingest import ingest
 from ledger.ingest_reading import EVENTS
 from ledger.models import IngestItem
 from reconcile import tasks
-from reconcile.models import Bulk, WebhookDelivery
+from reconcile.adapters.base import Stranger
+from reconcile.ghosts.noting import note_strangers
+from reconcile.models import Bulk, Ghost, Run, WebhookDelivery
+from reconcile.runs.making import NewRun, Scope, start
 from tests.support import desk
 
 pytestmark = pytest.mark.django_db
@@ -104,6 +108,15 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "tool-contract": (Answers(status=200, roles=ALL, elsewhere=200), NO),
     "tool-new": (sees(), does(ADMIN, 422)),
     "tool": (sees_own(), does_own(ADMIN, 409)),
+    "call-ask-anew": (NO, does_own(STAFF)),
+    "runs": (sees(), NO),
+    "run": (sees_own(), NO),
+    "run-progress": (sees_own(), NO),
+    "run-start": (NO, does(STAFF, 422)),
+    "run-stop": (NO, does_own(STAFF)),
+    "run-again": (NO, does_own(STAFF)),
+    "ghosts": (sees(), NO),
+    "ghost-say": (NO, does_own(DECIDERS)),
     "sandbox": (sees(), NO),
     "webhooks": (sees(ENGINEERS), NO),
     "webhook-again": (NO, does_own(ENGINEERS)),
@@ -183,6 +196,8 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "conversation": claim.conversation,
             "index": claim.turn_index,
             "bulk_id": a_bulk(workspace, other).pk,
+            "run_id": a_run(workspace, claim_id).pk,
+            "ghost_id": a_ghost().pk,
             "seq": 0,
             "name": "arguments",
             "contract_name": "generic",
@@ -209,6 +224,16 @@ def a_bulk(workspace: Workspace, user: User) -> Bulk:
         made_at=now,
         started_at=now,
     )
+
+
+def a_run(workspace: Workspace, claim_id: UUID) -> Run:
+    return start(NewRun(workspace_id=workspace.pk, scope=Scope(claim_ids=(claim_id,))))
+
+
+def a_ghost() -> Ghost:
+    strangers = [Stranger(id="pi_nobodys", noun="PaymentIntent")]
+    note_strangers(Connection.objects.get(), strangers, queries.clock())
+    return Ghost.objects.get()
 
 
 def a_delivery() -> WebhookDelivery:
