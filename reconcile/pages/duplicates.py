@@ -15,7 +15,16 @@ from effects.core.diagnosis import DEFAULTS, Layer
 from effects.core.diagnosis.bands import SOURCES
 from effects.core.problems import ClaimNotFound
 from ledger import queries
-from reconcile.duplicates import acting, constants, export, finding, grouping, listing, words
+from reconcile.duplicates import (
+    acting,
+    constants,
+    export,
+    finding,
+    grouping,
+    listing,
+    on_the_wire,
+    words,
+)
 from reconcile.duplicates.acting import CannotSay
 from reconcile.duplicates.constants import CannotChange
 from reconcile.duplicates.models import REASON_CHARACTERS_MAX
@@ -66,6 +75,7 @@ def duplicates(request: DeskRequest) -> HttpResponse:
             listing.of_workspace(workspace_id).values_list("tool", flat=True).distinct()[:200]
         ),
         "minutes": finding.SAME_AMOUNT_MINUTES,
+        "alarms": on_the_wire.alarms(workspace_id),
     }
     return render(request, "reconcile/duplicates.html", context)
 

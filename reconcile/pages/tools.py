@@ -43,6 +43,7 @@ from effects.tools import (
     snapshot,
 )
 from ledger import append, queries
+from reconcile.duplicates import on_the_wire
 from reconcile.lookups import LOOKUPS, fault_of
 from reconcile.undecided import undecided_calls
 
@@ -233,6 +234,7 @@ def _form_page(
         "compared": compared(promise_of(kept), terms) if kept and terms else (),
         "form": form,
         "lint": lint(kept) if kept else (),
+        "wire": on_the_wire.of_tool(kept) if kept else None,
         "versions": _versions(kept) if kept else [],
         "undecided": sum(undecided_calls(request.workspace.pk).get(kept.pk, {}).values())
         if kept

@@ -14,9 +14,11 @@ from django.urls import reverse
 
 from effects.core.vocabulary import Role
 from effects.models import Tool, Workspace
+from ledger import queries
 from reconcile.duplicates import acting, export, finding
 from reconcile.duplicates.acting import CannotSay
-from reconcile.models import DuplicateAct, DuplicateGroup, RetryConstants
+from reconcile.duplicates.importers.keeping import Line, keep
+from reconcile.models import DuplicateAct, DuplicateGroup, ImportedEvidence, RetryConstants
 from tests.support import desk
 
 pytestmark = pytest.mark.django_db
@@ -259,3 +261,22 @@ def test_figures_that_cannot_be_used_are_refused_beside_their_field(
 def test_only_an_admin_changes_them(shop: Workspace) -> None:
     answer = signed_in(shop, Role.LEAD).post(reverse("duplicate-constants"), FIGURES)
     assert answer.status_code == 403
+
+
+# The key on the wire
+
+
+def test_a_tool_says_whether_its_key_arrived_and_a_missing_one_is_told_on_both_pages(
+    shop: Workspace,
+) -> None:
+    tool, lead = desk.a_keyed_tool(shop), signed_in(shop, Role.LEAD)
+    address = reverse("tool", args=[tool.pk])
+    assert "Nobody has shown a request yet" in lead.get(address).content.decode()
+    answer = desk.a_call(tool)
+    facts: dict[str, Any] = {"request_id": "r", "key_seen": True}
+    line = Line(source=ImportedEvidence.Source.PROVIDER, name="r", at=queries.clock(), facts=facts)
+    keep(shop.pk, [line], claim_id=answer.claim_id)
+    page = lead.get(address).content.decode()
+    assert "Requests arrived without a key" in page
+    assert reverse("call", args=[answer.claim_id]) in page
+    assert "No key on the wire" in lead.get(reverse("duplicates")).content.decode()

@@ -1,0 +1,1 @@
+"""Evidence that others wrote, brought into our own words: each source is one file here."""
