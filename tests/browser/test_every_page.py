@@ -31,7 +31,10 @@ from tests.support.looking import PHONE, come_in, faults, faults_of_colour, over
 WIDE = {"width": 1280, "height": 900}
 
 NOT_PAGES = frozenset(
-    {"/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/", "/v1/traces"}
+    {
+        *("/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/", "/v1/traces"),
+        "/duplicates/export.csv",
+    }
 )
 """Answers to programs, and addresses that only take a form."""
 ONLY_TAKE_A_FORM = frozenset(
