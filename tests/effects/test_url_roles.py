@@ -25,7 +25,8 @@ from ledger.models import IngestItem
 from reconcile import tasks
 from reconcile.adapters.base import Stranger
 from reconcile.ghosts.noting import note_strangers
-from reconcile.models import Bulk, Ghost, Run, WebhookDelivery
+from reconcile.late import alerts
+from reconcile.models import Alert, Bulk, Contradiction, Ghost, Run, WebhookDelivery
 from reconcile.runs.making import NewRun, Scope, start
 from tests.support import desk
 
@@ -117,6 +118,8 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "run-again": (NO, does_own(STAFF)),
     "ghosts": (sees(), NO),
     "ghost-say": (NO, does_own(DECIDERS)),
+    "told-otherwise": (sees(), NO),
+    "told-otherwise-seen": (NO, does_own(STAFF)),
     "sandbox": (sees(), NO),
     "webhooks": (sees(ENGINEERS), NO),
     "webhook-again": (NO, does_own(ENGINEERS)),
@@ -198,6 +201,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "bulk_id": a_bulk(workspace, other).pk,
             "run_id": a_run(workspace, claim_id).pk,
             "ghost_id": a_ghost().pk,
+            "alert_id": an_alert(workspace, claim_id).pk,
             "seq": 0,
             "name": "arguments",
             "contract_name": "generic",
@@ -234,6 +238,13 @@ def a_ghost() -> Ghost:
     strangers = [Stranger(id="pi_nobodys", noun="PaymentIntent")]
     note_strangers(Connection.objects.get(), strangers, queries.clock())
     return Ghost.objects.get()
+
+
+def an_alert(workspace: Workspace, claim_id: UUID) -> Alert:
+    told = {"told": "not_executed", "became": "completed", "at": queries.clock()}
+    Contradiction.objects.create(workspace=workspace, claim_id=claim_id, version=2, **told)
+    alerts.raise_due(1)
+    return Alert.objects.get()
 
 
 def a_delivery() -> WebhookDelivery:
