@@ -158,9 +158,11 @@ def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
 
 
 def _counted(workspace_id: int, filters: Filters, found: Sequence[_Placed]) -> int | None:
-    """How many rows a list has that the figures do not count; a page that is all of it tells."""
+    """How many rows a list has that the figures do not count, `COUNTED_MAX` for more than that."""
     if filters.after is None and len(found) <= ROWS_PER_PAGE:
         return len(found)
+    if filters.view is View.ALL:
+        return None  # Counting every call would cost as much as listing it.
     searched = search.search_for(workspace_id, filters.q)
     parameters = _parameters(workspace_id, queries.clock(), filters.user_id)
     parameters |= searched.parameters

@@ -108,7 +108,8 @@ def _bulk_bar(request: DeskRequest, page: QueuePage) -> dict[str, Any]:
         ],
         "bulk_words": {row.claim_id: word_for(row, request.user.pk) for row in page.rows},
         "bulk_token": secrets.token_hex(16),
-        "bulk_max": ITEMS_MAX,
+        "bulk_max": f"{ITEMS_MAX:,}",
+        "counted_max": listing.COUNTED_MAX,
         "whole_view": page.matching if more and (page.matching or 0) <= ITEMS_MAX else None,
         "whole_view_is_too_large": more and (page.matching or 0) > ITEMS_MAX,
     }

@@ -112,7 +112,7 @@ TEAMS = st.builds(
     rules=st.sampled_from([(), DEFAULT_RULES]),
     others=st.lists(ROLES, max_size=2).map(tuple),
 )
-EVERYTHING = settings(deadline=None, max_examples=250)
+EVERYTHING = settings(deadline=None, max_examples=120)
 
 
 def actions_by_name(situation: Situation, role: Role, team: Team) -> dict[ActionName, Action]:
