@@ -11,7 +11,7 @@ import secrets
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +122,27 @@ def breakable(folder: Path) -> Iterator[Surroundings]:
             database=database,
             broker=valkey,
             workers=workers,
+        )
+
+
+@contextmanager
+def unwatched(folder: Path, secrets: Mapping[str, str]) -> Iterator[Surroundings]:
+    """The same in a cluster of its own, and with nobody who finds out: whoever asked for it does.
+
+    `secrets` are environment variables of the api, by their names.
+    """
+    with ExitStack() as running:
+        provider_url = _provider(running, folder)
+        cluster, _ = _own_services(folder)
+        database = _service(running, cluster.program(), folder)
+        env = {**_environment(folder, cluster.url, provider_url), **secrets}
+        _migrate(env)
+        running.enter_context(_connected(cluster.url))
+        yield Surroundings(
+            provider_url=provider_url,
+            truth_folder=folder / "provider",
+            api_url=_api(running, folder, env),
+            database=database,
         )
 
 

@@ -21,6 +21,7 @@ from reconcile.sandbox import agents, reading, scoreboard, storm
 from reconcile.sandbox.havoc import Havoc
 from reconcile.sandbox.provider import __main__ as provider
 from reconcile.sandbox.seed import TOKEN_FILE, WORKSPACE_SLUG, seed
+from reconcile.sandbox.soak import running as soak
 from reconcile.sandbox.tools import DEMO_BOUNDS
 from reconcile.sandbox.wiring import connect_webhooks
 
@@ -28,7 +29,7 @@ KILLED_IN_CHAOS: Final = 3
 
 
 class Command(BaseCommand):
-    help = "The sandbox: seed, provider, agents, status, storm."
+    help = "The sandbox: seed, provider, agents, status, storm, soak."
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -45,6 +46,11 @@ class Command(BaseCommand):
         raised.add_argument("--json", action="store_true")
         raised.add_argument("--without-claims", action="store_true", help="the same, no ledger")
         _add_havoc(raised)
+        soaked = verbs.add_parser("soak", help="every adapter under faults, then the account")
+        soaked.add_argument("--claims", type=int, default=2000)
+        soaked.add_argument("--seed", type=int, default=7)
+        soaked.add_argument("--hours", type=float, help="how long the product may find out for")
+        soaked.add_argument("--json", action="store_true")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -59,6 +65,8 @@ class Command(BaseCommand):
                 self._agents(folder)
             case "status":
                 self._status(folder, as_json=options["json"])
+            case "soak":
+                self._soak(options)
             case _:
                 self._storm(options)
 
@@ -112,18 +120,38 @@ class Command(BaseCommand):
                 self.stdout.write(f"{'':<12} DISAGREES: {sentence}")
         self.stdout.write(", ".join(f"{name} {count}" for name, count in figures.items()))
 
+    def _soak(self, options: dict[str, Any]) -> None:
+        # What goes wrong there is meant to; libraries that say so would drown the account.
+        logging.getLogger().setLevel(logging.CRITICAL)
+        hours = options["hours"]
+        wanted = soak.Soak(
+            claims=options["claims"],
+            seed=options["seed"],
+            **({} if hours is None else {"period_seconds": hours * 3600}),
+        )
+        with tempfile.TemporaryDirectory(prefix="counterfoil-soak-") as folder:
+            try:
+                told = soak.run(wanted, Path(folder), say_so=self.stderr.write)
+            except ValueError as refusal:
+                raise CommandError(str(refusal)) from None
+        self._write_figures(told.to_json(), as_json=options["json"])
+        if not told.held:
+            sys.exit(1)
+
+    def _write_figures(self, told: dict[str, Any], *, as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(told, indent=1))
+            return
+        for name, value in told.items():
+            self.stdout.write(f"{name}: {value}")
+
     def _storm(self, options: dict[str, Any]) -> None:
         with tempfile.TemporaryDirectory(prefix="counterfoil-storm-") as folder:
             try:
                 account = storm.run(_forecast(options), Path(folder), say=self.stderr.write)
             except ValueError as refusal:
                 raise CommandError(str(refusal)) from None
-        told = account.to_json()
-        if options["json"]:
-            self.stdout.write(json.dumps(told, indent=1))
-        else:
-            for name, value in told.items():
-                self.stdout.write(f"{name}: {value}")
+        self._write_figures(account.to_json(), as_json=options["json"])
         if account.violations:
             sys.exit(1)
 
