@@ -7,10 +7,10 @@ recipient. Running it twice makes none twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.core.mail import send_mail
 from django.db import connection, transaction
@@ -20,8 +20,12 @@ from effects import mail
 from effects.core.vocabulary import EventKind, Verdict
 from effects.models import Membership
 from ledger import queries
-from ledger.models import Decision, Event
+from reconcile.investigate import read_claim
 from reconcile.late.models import Alert, Contradiction
+
+if TYPE_CHECKING:
+    from ledger.models import Decision, Event
+    from reconcile.facts import Read
 
 logger = logging.getLogger(__name__)
 
@@ -72,15 +76,16 @@ def _alerts(contradiction: Contradiction, now: datetime) -> Iterator[Alert]:
         "workspace_id": contradiction.workspace_id,
         "at": now,
     }
-    events = Event.objects.filter(claim_id=contradiction.claim_id, seq__lt=contradiction.version)
-    decision = _decision_before(events)
+    read = read_claim(contradiction.workspace_id, contradiction.claim_id)
+    before = [event for event in read.events if event.seq < contradiction.version]
+    decision = _decision_in(read, before)
     if decision is not None:
         people = dict.fromkeys((decision.decided_by_id, decision.approved_by_id))
         for person_id in people:
             if person_id is not None:
                 yield Alert(person_id=person_id, decision_id=decision.pk, **common)
-    granted = events.filter(kind=EventKind.GRANTED).order_by("-seq").first()
-    worker = (granted.data or {}).get("worker") if granted else None
+    granted = [event for event in before if event.kind == EventKind.GRANTED]
+    worker = (granted[-1].data or {}).get("worker") if granted else None
     yield Alert(
         agent=str(worker or AN_AGENT)[:255],
         decision_id=decision.pk if decision else None,
@@ -88,13 +93,14 @@ def _alerts(contradiction: Contradiction, now: datetime) -> Iterator[Alert]:
     )
 
 
-def _decision_before(events: QuerySet[Event]) -> Decision | None:
+def _decision_in(read: Read, events: Sequence[Event]) -> Decision | None:
     """The newest decision in force that said what became of the call; a reopening withdraws it."""
-    words = [str(verdict) for verdict in (*SAYS_AN_OUTCOME, Verdict.REOPEN)]
-    last = events.filter(kind=EventKind.DECIDED, word__in=words).order_by("-seq").first()
-    if last is None or last.word == Verdict.REOPEN or last.decision_id is None:
+    words = {*SAYS_AN_OUTCOME, Verdict.REOPEN}
+    said = [e for e in events if e.kind == EventKind.DECIDED and e.word in words]
+    if not said or said[-1].word == Verdict.REOPEN:
         return None
-    return Decision.objects.filter(pk=last.decision_id).first()
+    every = queries.decisions(read.claim)
+    return next((one for one in every if one.pk == said[-1].decision_id), None)
 
 
 def mail_due(limit: int) -> int:

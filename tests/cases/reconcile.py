@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from effects.core.diagnosis.wire import RequestSeen, Wire, check_wire
 from effects.core.vocabulary import (
     AnswerCode,
     ClaimState,
     EventKind,
     Outcome,
-    SightingWord,
 )
 from ledger import queries
 from reconcile.investigate import Looked
@@ -176,17 +176,24 @@ def _flags(world: World) -> set[str]:
     reports = [e for e in queries.events(world.claim) if e.kind == EventKind.REPORTED]
     if any(e.replayed and e.word == Outcome.REFUSED_STORED for e in reports):
         flags.add("replayed_error")
-    if any(
-        _keyless(world.raw(e.seq)) for e in world.sightings if e.word == SightingWord.FOUND_MANY
-    ):
+    if _wire_of(world) is Wire.MISSING:
         flags.add("key_not_on_wire")
     return flags
 
 
-def _keyless(raw: Any) -> bool:
-    """Whether a provider's own log of requests shows none of our keys."""
-    requests = raw.get(LOG, []) if isinstance(raw, dict) else []
-    return bool(requests) and all(one.get("idempotency_key", "?") is None for one in requests)
+def _wire_of(world: World) -> Wire:
+    """What the provider's own log of requests, where a look-up kept one, says of our key."""
+    logs = [raw for e in world.sightings if isinstance(raw := world.raw(e.seq), dict)]
+    return check_wire(
+        RequestSeen(
+            operation=str(world.claim_id),
+            granted=frozenset({str(world.answer.key)}),
+            key=request["idempotency_key"],
+        )
+        for raw in logs
+        for request in raw.get(LOG, [])
+        if "idempotency_key" in request
+    ).word
 
 
 def _compare(story: Story, wanted: Mapping[str, Any], found: Findings, *, within: str) -> None:
