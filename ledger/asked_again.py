@@ -49,12 +49,16 @@ def of_claims(workspace_id: int, claim_ids: Sequence[UUID]) -> list[AskedAgain]:
     return [_read(row) for row in rows]
 
 
-def claims_since(workspace_id: int, after: int, *, limit: int) -> list[tuple[int, UUID]]:
-    """The numbers after `after` and the claims that they met, at most `limit`, in their order."""
+def claims_since(
+    workspace_id: int, after: int, *, limit: int, lag_seconds: float = 0.0
+) -> list[tuple[int, UUID]]:
+    """The numbers after `after` and the claims that they met, at most `limit`, in their order.
+    `lag_seconds` leaves out the newest: a number is given before its row is committed."""
     rows = call(
         "SELECT id, claim_id FROM ledger_askedagain"
-        " WHERE workspace_id = %s AND id > %s ORDER BY id LIMIT %s",
-        (workspace_id, after, limit),
+        " WHERE workspace_id = %s AND id > %s"
+        " AND at <= ledger_clock() - make_interval(secs => %s) ORDER BY id LIMIT %s",
+        (workspace_id, after, lag_seconds, limit),
     )
     return [(number, claim_id) for number, claim_id in rows]
 

@@ -60,6 +60,16 @@ def delivery_of(said: Mapping[str, Any]) -> Delivered:
     )
 
 
+RETRY_HEADER = "x-stainless-retry-count"
+"""How often the SDKs of OpenAI and Anthropic sent a request before, as they say in the request."""
+
+
+def retries_of(headers: Mapping[str, Any]) -> int | None:
+    """The library's own count in the headers of a request; None where it says none."""
+    said = {str(name).lower(): value for name, value in headers.items()}
+    return _count(said.get(RETRY_HEADER))
+
+
 def _flagged(said: Mapping[str, Any], headers: Mapping[str, Any]) -> int | None:
     flags = (
         said.get("redelivered"),

@@ -29,6 +29,9 @@ REFRESHED_MAX: Final = 25
 """Most open groups that one search looks at again."""
 REFRESH_SECONDS: Final = 300
 SAME_AMOUNT_MINUTES: Final = 10
+LAG_SECONDS = 5.0
+"""How long after a row was made it is searched: numbers are given before they are committed, and a
+row that appears below the mark would never be looked at."""
 ZERO: Final = UUID(int=0)
 
 _Rule = DuplicateGroup.Rule
@@ -44,7 +47,9 @@ SELECT id FROM (
 ) found ORDER BY granted_at, id LIMIT %s
 """
 _NEW_CLAIMS: Final[LiteralString] = """
-SELECT id FROM ledger_claim WHERE id > %s AND workspace_id = %s ORDER BY id LIMIT %s
+SELECT id FROM ledger_claim
+ WHERE id > %s AND id < uuidv7(make_interval(secs => %s)) AND workspace_id = %s
+ ORDER BY id LIMIT %s
 """
 _SAME_AMOUNT: Final[LiteralString] = """
 SELECT c.id FROM reconcile_card mine
@@ -89,8 +94,11 @@ def search(workspace_id: int) -> Found:
         mark, _ = FindingMark.objects.select_for_update().get_or_create(
             workspace_id=workspace_id, defaults={"claim_id": ZERO}
         )
-        new = [c for (c,) in call(_NEW_CLAIMS, (mark.claim_id, workspace_id, SEARCHED_MAX))]
-        asked = asked_again.claims_since(workspace_id, mark.asked_id, limit=SEARCHED_MAX)
+        since = (mark.claim_id, -LAG_SECONDS, workspace_id, SEARCHED_MAX)
+        new = [claim_id for (claim_id,) in call(_NEW_CLAIMS, since)]
+        asked = asked_again.claims_since(
+            workspace_id, mark.asked_id, limit=SEARCHED_MAX, lag_seconds=LAG_SECONDS
+        )
         touched = list(dict.fromkeys([*new, *(claim_id for _, claim_id in asked)]))
         groups = sum(_group_around(workspace_id, claim_id) for claim_id in touched)
         mark.claim_id = new[-1] if new else mark.claim_id
@@ -126,10 +134,11 @@ def _rules(workspace_id: int, claim_id: UUID) -> Iterator[tuple[_Rule, bytes, li
     if len(like) > 1 or len(same_place) < len(asked):
         identity = claim.business or claim.repeat
         yield _Rule.SAME_THING, bytes(identity) if identity else claim_id.bytes, like
-    cards_of(workspace_id, [claim_id])
-    equal = same_amount(workspace_id, claim_id)
-    if len(equal) > 1 and not set(equal) <= set(like):
-        yield _Rule.SAME_AMOUNT, _digest(equal[0], "amount"), equal
+    if claim.tool.amount_field and claim.tool.customer_field:
+        cards_of(workspace_id, [claim_id])
+        equal = same_amount(workspace_id, claim_id)
+        if len(equal) > 1 and not set(equal) <= set(like):
+            yield _Rule.SAME_AMOUNT, _digest(equal[0], "amount"), equal
 
 
 def _digest(first: UUID, word: str) -> bytes:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from effects.core.delivery import retries_of
 from effects.core.diagnosis import (
     Diagnosis,
     Execution,
@@ -152,6 +153,11 @@ def _attempt(fields: Fields) -> Execution:
 
 def _request(fields: Fields) -> Execution:
     request_id = fields.take("request_id", str)
+    # What the provider answered says nothing about who asked again.
+    fields.pass_over("status")
+    by_header = retries_of(fields.take("headers", dict, {}))
+    said = _said(fields)
+    said["retry_count"] = by_header if said["retry_count"] is None else said["retry_count"]
     return Execution(
         name=request_id,
         at=_at(fields),
@@ -162,7 +168,7 @@ def _request(fields: Fields) -> Execution:
         body=fields.take("body_sha", str, None),
         key_seen=fields.has("idempotency_key"),
         key=fields.take("idempotency_key", (str, type(None)), None),
-        **_said(fields),
+        **said,
     )
 
 

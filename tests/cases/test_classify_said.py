@@ -162,6 +162,16 @@ def test_a_gateway_that_came_twice_is_a_librarys_retry() -> None:
     assert verdict("D02", evidence=[app, *logs, *requests], layer="sdk_retry").failures == ()
 
 
+def test_a_librarys_own_count_in_its_headers_decides_without_a_gateways_log() -> None:
+    app, _, *requests = json.loads(json.dumps(the_case("D02").input["evidence"]))
+    app.pop("http_requests_sent")
+    counted = [
+        one | {"headers": {"X-Stainless-Retry-Count": str(n)}} for n, one in enumerate(requests)
+    ]
+    (pair,) = classify.diagnosed([app, *counted]).pairs
+    assert (pair.layer, pair.decided_by) == (Layer.SDK_RETRY, ("retry_count_header",))
+
+
 def test_evidence_in_another_order_is_the_same_case() -> None:
     for case_id in ("D01", "D02"):
         evidence = list(the_case(case_id).input["evidence"])[::-1]

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from effects.core.delivery import delivery_of
+from effects.core.delivery import delivery_of, retries_of
 from reconcile.duplicates.importers.keeping import CannotImport, Line
 from reconcile.models import ImportedEvidence
 
@@ -81,7 +81,7 @@ def _request(said: Mapping[str, Any], _number: int) -> Line:
         "key_seen": "idempotency_key" in said,
         "key": text(said, "idempotency_key"),
         "call_id": text(said, "tool_call_id"),
-        "retry_count": count(said, "retry_count"),
+        "retry_count": _retries(said),
         "attempt": text(said, "attempt"),
     }
     return Line(
@@ -150,6 +150,13 @@ READERS: Final[Mapping[ImportedEvidence.Source, Callable[[Mapping[str, Any], int
 def _names(said: Mapping[str, Any]) -> tuple[str, ...]:
     found = (text(said, name) for name in _NAMES)
     return tuple(name for name in found if name)
+
+
+def _retries(said: Mapping[str, Any]) -> int | None:
+    """The library's count, by itself or among the request's headers."""
+    headers = said.get("headers")
+    own = count(said, "retry_count")
+    return retries_of(headers) if own is None and isinstance(headers, Mapping) else own
 
 
 def text(said: Mapping[str, Any], name: str) -> str | None:

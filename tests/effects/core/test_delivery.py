@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from effects.client import ToolCall
-from effects.core.delivery import Delivered, delivery_of
+from effects.core.delivery import Delivered, delivery_of, retries_of
 
 SQS = {"MessageId": "m", "Attributes": {"ApproximateReceiveCount": "3", "SentTimestamp": "1"}}
 LAMBDA = {"messageId": "m", "attributes": {"ApproximateReceiveCount": "2"}}
@@ -33,6 +33,17 @@ SAID: list[tuple[dict[str, Any], Delivered]] = [
 @pytest.mark.parametrize(("said", "means"), SAID)
 def test_a_queues_own_words_become_one_count(said: dict[str, Any], means: Delivered) -> None:
     assert delivery_of(said) == means
+
+
+@pytest.mark.parametrize(
+    ("headers", "count"),
+    [({"X-Stainless-Retry-Count": "2"}, 2), ({"x-stainless-retry-count": 0}, 0), ({}, None),
+     ({"x-stainless-retry-count": "many"}, None)],
+)  # fmt: skip
+def test_a_library_says_in_its_request_how_often_it_was_sent(
+    headers: dict[str, Any], count: int | None
+) -> None:
+    assert retries_of(headers) == count
 
 
 def test_the_parts_go_into_a_tool_call_as_they_are() -> None:

@@ -222,3 +222,14 @@ def test_another_workspace_has_no_part_in_it(shop: Workspace, card: Tool) -> Non
     assert found(shop) == []
     assert found(other) == []
     assert finding.alike(other.pk, UUID(int=7)) == []
+
+
+def test_what_was_made_just_now_is_searched_a_little_later(
+    shop: Workspace, card: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pay(card)
+    pay(card)
+    monkeypatch.setattr(finding, "LAG_SECONDS", 5.0)
+    assert finding.search(shop.pk).searched == 0
+    monkeypatch.setattr(finding, "LAG_SECONDS", -1.0)
+    assert finding.search(shop.pk).searched == 1
