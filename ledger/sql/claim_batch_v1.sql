@@ -7,6 +7,8 @@ language plpgsql as $$
 declare
   asked record;
 begin
+  -- One of them may be granted, and a grant waits for the disk whatever stands before it.
+  perform pg_current_xact_id();
   perform ledger_guard_v1(variadic array(
     select unnest(array[x.scope, x.repeat, x.business])
     from jsonb_to_recordset(p_asked) as x (scope bytea, repeat bytea, business bytea)));

@@ -171,11 +171,14 @@ create table ledger_askedagain (
 create index asked_again_workspace on ledger_askedagain (workspace_id, id);
 
 -- A request whose answer was lost brings its nonce again and is one. The first fifty of a claim tell
--- all that there is to tell; whoever asks for ever writes nothing more.
+-- all that there is to tell; whoever asks for ever writes nothing more. Where it is all that this
+-- transaction writes, a repeat, nobody waits for the disk: a crash may take the last moments of it.
 create function ledger_asked_again_v1(
   p_workspace bigint, p_claim uuid, p_code ledger_answer_code, p_nonce bytea, p_conversation text,
   p_turn_index int, p_position int, p_data jsonb
 ) returns void language sql as $$
+  select set_config('synchronous_commit', 'off', true)
+    where pg_current_xact_id_if_assigned() is null;
   insert into ledger_askedagain
     (workspace_id, claim_id, code, at, nonce, conversation, turn_index, position, data)
   select p_workspace, p_claim, p_code, ledger_clock(), p_nonce, left(p_conversation, 255),

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection, transaction
 
 from effects.core.messages import ClaimAnswer, ClaimRequest, Complete
 from effects.core.vocabulary import AnswerCode, Outcome
@@ -100,6 +101,25 @@ def test_the_claims_of_a_batch_are_kept_as_well(world: World) -> None:
     told = claiming.claim_batch(workspace, [a_request(world, nonce=fresh(), worker="w-9")])
     assert isinstance(told[0], ClaimAnswer)
     assert [one.data["worker"] for one in kept(world, first.claim_id)] == ["w-9"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("batched", [False, True])
+def test_only_a_repeat_by_itself_does_not_wait_for_the_disk(*, batched: bool) -> None:
+    world = a_world()
+    reported(world, Outcome.COMPLETED)
+    workspace = world.tool.workspace_id
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = on")
+        again = a_request(world, nonce=fresh())
+        if batched:
+            other = a_request(world, turn_index=9, response_id="resp_9", call_id="call_y" * 4)
+            answers = claiming.claim_batch(workspace, [again, other])
+            assert [getattr(a, "code", None) for a in answers] == ["replayed", "granted"]
+        else:
+            assert claiming.claim(workspace, again).code is AnswerCode.REPLAYED
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == ("on" if batched else "off",)
 
 
 def test_another_workspace_sees_none_of_it(world: World) -> None:
