@@ -41,6 +41,7 @@ from reconcile.adapters.answering import (
     read_pages,
     seen_in,
     sort_out,
+    unreadable,
     unusable,
     window_of,
     written,
@@ -244,8 +245,7 @@ class _Listing:
         except (CannotSay, NoAnswer, NotAllowed) as error:
             return replace(in_vain(base, error, self.told), reads=0)
         except ValueError as error:
-            why = f"The answer cannot be read: {error}"
-            return replace(base, word=SightingWord.UNMAPPED, why=why)
+            return replace(base, word=SightingWord.UNMAPPED, why=unreadable(error))
         if not matches:
             return listed
         look = completed(seen_in(base, matches, complete=True), self.told, raw=as_evidence(items))
@@ -294,8 +294,7 @@ class _Listing:
         try:
             return _page_of(answer, self.kind.name)
         except ValueError as error:
-            why = f"The answer cannot be read: {error}"
-            raise CannotSay(SightingWord.UNMAPPED, why) from None
+            raise CannotSay(SightingWord.UNMAPPED, unreadable(error)) from None
 
     def _clock_behind(self) -> timedelta:
         try:

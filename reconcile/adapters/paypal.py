@@ -38,6 +38,7 @@ from reconcile.adapters.answering import (
     misconfigured,
     one_of,
     read_pages,
+    unreadable,
     unusable,
     window_of,
     written,
@@ -382,8 +383,7 @@ def _report_page(
         items = checked_items(member(answer, "transaction_details"), named="transaction_details")
         more = number < counted(answer, "total_pages")
     except ValueError as error:
-        why = f"The answer cannot be read: {error}"
-        raise CannotSay(SightingWord.UNMAPPED, why) from None
+        raise CannotSay(SightingWord.UNMAPPED, unreadable(error)) from None
     return Page(items=items, body=b"", following=str(number + 1) if more else None)
 
 

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode, urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from effects.core.vocabulary import SightingWord
 from reconcile.adapters.answering import (
@@ -28,15 +28,25 @@ from reconcile.adapters.answering import (
     in_vain,
     misconfigured,
     seen_in,
+    unreadable,
 )
 from reconcile.adapters.base import Look, Place, Probe, checked_map, faults_of, literal
 from reconcile.adapters.door import Answered, NoAnswer, NotAllowed, get, sign_in
 from reconcile.adapters.matching import Match
-from reconcile.adapters.object_rules import ObjectRules, decoded
+from reconcile.adapters.object_rules import (
+    ARGUMENT_PREFIX,
+    OWN_REFERENCES,
+    ObjectRules,
+    Wanted,
+    decoded,
+    wanted,
+)
 
 REMEMBERED_SECONDS: Final = 600.0
 """How long a process remembers whose account a secret is, and a token that names no end."""
 TOKEN_MARGIN_SECONDS: Final = 60.0
+REFERENCES_MAX: Final = 10
+"""Most generations of a key that one look-up asks about, each with its own question."""
 REQUEST_ID_HEADERS: Final = ("x-request-id", "paypal-debug-id", "cko-request-id")
 _TOKENS: Final[dict[tuple[str, str], tuple[str, float]]] = {}
 _ACCOUNTS: Final[dict[tuple[str, ...], float]] = {}
@@ -49,6 +59,29 @@ def forget() -> None:
 
 
 # What a registry entry may say
+
+
+def _checked_reference(reference: str) -> str:
+    if reference in OWN_REFERENCES | {"claim"} or reference.startswith(ARGUMENT_PREFIX):
+        return reference
+    raise ValueError("says marker, key, claim or arguments.<member>")
+
+
+Reference = Annotated[str, Field(max_length=200), AfterValidator(_checked_reference)]
+"""What tells this call's objects from all others, and stands in every request of the tool."""
+
+
+def references(probe: Probe, rules: ObjectRules) -> tuple[Wanted, ...]:
+    """Every reference that has to be asked about, each with a question of its own.
+
+    Raises ValueError where there is none, and where there are too many: asking about some of them
+    alone would pass silence about the others for an absence.
+    """
+    found = wanted(probe, rules)
+    if len(found) > REFERENCES_MAX:
+        many = f"it would take {len(found)} questions; at most {REFERENCES_MAX} are asked"
+        raise ValueError(many)
+    return found
 
 
 class ProviderLookup(BaseModel):
@@ -111,8 +144,8 @@ class Rest:
         try:
             return answered.status, decoded(answered.body)
         except ValueError as error:
-            why = f"The answer cannot be read: {error}"
-            raise CannotSay(SightingWord.UNMAPPED, why, self._told_of(answered)) from None
+            told = self._told_of(answered)
+            raise CannotSay(SightingWord.UNMAPPED, unreadable(error), told) from None
 
     def _get(self, url: str) -> Answered:
         answered = self._once(url)
@@ -267,8 +300,7 @@ def found_out(probe: Probe, base: Look, told: Told, ask: Callable[[Look], Findin
     except (CannotSay, NoAnswer, NotAllowed) as error:
         return in_vain(replace(base, right_place=False), error, told)
     except ValueError as error:
-        why = f"The answer cannot be read: {error}"
-        look = replace(base, word=SightingWord.UNMAPPED, why=why, right_place=False)
+        look = replace(base, word=SightingWord.UNMAPPED, why=unreadable(error), right_place=False)
         return completed(look, told, raw=None)
     look = seen_in(finding.base, finding.matches, complete=finding.complete)
     return completed(look, told, raw=as_evidence(finding.items))

@@ -20,23 +20,21 @@ from dataclasses import replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from effects.core.vocabulary import SightingWord
 from reconcile.adapters.answering import CannotSay, Told, begun, misconfigured, unusable
 from reconcile.adapters.base import Delay, Look, Lookup, MatchedBy, Probe, Route, literal
 from reconcile.adapters.door import Answered
 from reconcile.adapters.object_rules import (
-    ARGUMENT_PREFIX,
-    OWN_REFERENCES,
     ObjectRules,
     Wanted,
     match_of,
-    wanted,
 )
 from reconcile.adapters.rest import (
     Finding,
     ProviderLookup,
+    Reference,
     Rest,
     account_is_known,
     found_out,
@@ -44,12 +42,11 @@ from reconcile.adapters.rest import (
     member,
     placed,
     read_as,
+    references,
     remember_account,
 )
 
 ROUTE: Final = "Record by external id"
-REFERENCES_MAX: Final = 10
-"""Most generations of a key that one look-up asks about, each with its own questions."""
 ID_CHARACTERS: Final = 15
 """An id has fifteen characters; three more, where they are there, only check the case of these."""
 TOKEN_PATH: Final = "/services/oauth2/token"  # noqa: S105 - a path, which is no secret
@@ -72,20 +69,13 @@ class SalesforceLookup(ProviderLookup):
 
     object: ApiName
     external_id: ApiName
-    reference: Annotated[str, Field(max_length=200)] = "marker"
+    reference: Reference = "marker"
     status: ApiName | None = None
     amount: ApiName | None = None
     currency: ApiName | None = None
     compare: Annotated[dict[str, ApiName], Field(max_length=10)] = {}
     sees_all_records: bool = False
     api_version: Annotated[str, Field(pattern=r"^v[1-9][0-9]{1,2}\.0$")] = "v68.0"
-
-    @field_validator("reference")
-    @classmethod
-    def _is_known(cls, reference: str) -> str:
-        if reference in OWN_REFERENCES | {"claim"} or reference.startswith(ARGUMENT_PREFIX):
-            return reference
-        raise ValueError("says marker, key, claim or arguments.<member>")
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -102,19 +92,15 @@ def look_for_record(probe: Probe) -> Look:
     try:
         config = read_config(probe.config)
         rules = _rules(config)
-        references = wanted(probe, rules)
+        asked = references(probe, rules)
     except ValueError as error:
         return misconfigured(probe, unusable(error), ROUTE)
-    if len(references) > REFERENCES_MAX:
-        # Asking about some of them alone would pass silence about the others for an absence.
-        why = f"It would take {len(references)} questions; at most {REFERENCES_MAX} are asked."
-        return misconfigured(probe, why, ROUTE)
     told = Told()
     asking = _Asking(probe, config, rules, told)
     base = begun(probe, ROUTE, rules=rules)
     if not config.sees_all_records:
         base = replace(base, delay_class=Delay.UNKNOWN)
-    return found_out(probe, base, told, lambda look: asking.find(references, look))
+    return found_out(probe, base, told, lambda look: asking.find(asked, look))
 
 
 LOOKUPS: Final = (
@@ -146,10 +132,10 @@ class _Asking:
         self.rest = Rest(probe.place, told, token_path=TOKEN_PATH, refine=_limit_of)
         self.api = f"/services/data/{config.api_version}"
 
-    def find(self, references: tuple[Wanted, ...], base: Look) -> Finding:
+    def find(self, wanted: tuple[Wanted, ...], base: Look) -> Finding:
         finding = Finding(base=self._placed(base))
         asked = []
-        for one in references:
+        for one in wanted:
             path = f"{self.api}/sobjects/{self.config.object}/{self.config.external_id}"
             path = f"{path}/{quote(one.reference, safe='')}"
             asked.append(f"GET {path}")

@@ -224,3 +224,13 @@ def test_the_name_before_a_host_leaves_it_the_same_host() -> None:
     }
 
     assert list(modes.values()) == ["live", "live", None]
+
+
+def test_more_generations_than_may_be_asked_about_are_not_asked_about_in_part() -> None:
+    lives = tuple(a_life(number) for number in range(1, 12))
+    place = a_place("https://api.sandbox.checkout.com", secret="sk_sbox_halden")
+
+    found = look(replace(a_probe(place.base_url, place=place), generations=lives))
+
+    assert (found.word, found.reads) == (SightingWord.MISCONFIGURED, 0)
+    assert "11 questions; at most 10" in found.why
