@@ -7,6 +7,7 @@ recorded later than its effect is seen, so new ghosts are looked for again, and 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -26,6 +27,7 @@ OPEN_MAX: Final = 2000
 sale; beyond this number those without our marker are not listed."""
 LOOKED_AT_MAX: Final = 1000
 """Most strangers of one scan that are looked at."""
+SEEN_AGAIN: Final = timedelta(minutes=1)
 LOOK_FIRST: Final = timedelta(seconds=30)
 LOOK_LONGEST: Final = timedelta(hours=6)
 AGE_SHARE: Final = 5
@@ -71,10 +73,12 @@ def note_strangers(connection: Connection, strangers: Iterable[Stranger], seen_a
         return 0
     known = Ghost.objects.filter(connection=connection, object_id__in=list(met))
     seen_again = dict(known.values_list("object_id", "status"))
-    known.update(last_seen_at=seen_at, times_seen=F("times_seen") + 1)
+    # Readings follow each other by seconds; that it is still there is written once in a while.
+    earlier = known.filter(last_seen_at__lte=seen_at - SEEN_AGAIN)
+    earlier.update(last_seen_at=seen_at, times_seen=F("times_seen") + 1)
     for object_id, status in seen_again.items():
-        if met[object_id].status != status:
-            known.filter(object_id=object_id).update(status=_short(met[object_id].status))
+        if (now_says := _short(met[object_id].status)) != status:
+            known.filter(object_id=object_id).update(status=now_says)
     fresh = [one for object_id, one in met.items() if object_id not in seen_again]
     accounted = _calls_of(connection, fresh, seen_at)
     ghosts = [one for one in fresh if one.id not in accounted]
@@ -90,17 +94,25 @@ def note_strangers(connection: Connection, strangers: Iterable[Stranger], seen_a
 def look_again(limit: int = LOOKED_FOR_MAX) -> int:
     """Searches the record for calls of ghosts that are due; answers how many have one now."""
     now = queries.clock()
-    due = Ghost.objects.filter(look_at__lte=now).order_by("look_at")
+    due = Ghost.objects.filter(look_at__lte=now).order_by("look_at").select_related("connection")
+    by_connection: dict[Connection, list[Ghost]] = defaultdict(list)
+    for ghost in due[:limit]:
+        by_connection[ghost.connection].append(ghost)
     found = 0
-    for ghost in due.select_related("connection")[:limit]:
-        claim_id = _calls_of(ghost.connection, [_stranger(ghost)], now).get(ghost.object_id)
-        pause = min(max((now - ghost.first_seen_at) / AGE_SHARE, LOOK_FIRST), LOOK_LONGEST)
-        still = Ghost.objects.filter(pk=ghost.pk, state=ghost.state)
-        if claim_id is None:
-            still.update(look_at=now + pause)
-        else:
-            found += still.update(state=Ghost.State.LINKED, claim_id=claim_id, look_at=None)
+    for connection, ghosts in by_connection.items():
+        calls = _calls_of(connection, [_stranger(ghost) for ghost in ghosts], now)
+        for ghost in ghosts:
+            found += _looked_for(ghost, calls.get(ghost.object_id), now)
     return found
+
+
+def _looked_for(ghost: Ghost, claim_id: UUID | None, now: datetime) -> int:
+    still = Ghost.objects.filter(pk=ghost.pk, state=ghost.state)
+    if claim_id is not None:
+        return still.update(state=Ghost.State.LINKED, claim_id=claim_id, look_at=None)
+    pause = min(max((now - ghost.first_seen_at) / AGE_SHARE, LOOK_FIRST), LOOK_LONGEST)
+    still.update(look_at=now + pause)
+    return 0
 
 
 def _ghost(connection: Connection, one: Stranger, seen_at: datetime) -> Ghost:
