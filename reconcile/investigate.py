@@ -25,7 +25,7 @@ from reconcile.facts import Read, claim_facts, earlier_looks, looks_so_far, prob
 from reconcile.judge import ClaimFacts, Judgement, judge
 from reconcile.lookups import LOOKUPS
 from reconcile.runs import ending, single
-from reconcile.schedule import SETTLED, Plan, next_look
+from reconcile.schedule import SETTLED, Plan, before_the_window_closes, next_look
 
 if TYPE_CHECKING:
     from effects.models import Connection
@@ -140,8 +140,11 @@ def prepare(workspace_id: int, claim_id: UUID) -> Question | Unasked:
 
 def put_off(unasked: Unasked) -> Looked:
     """Plans the look-up that is not made now; None: there is nothing to ask."""
-    append.schedule_lookup(unasked.read.claim.pk, unasked.next_at, known_at=unasked.read.now)
-    return Looked(why=unasked.why, state=unasked.read.state, next_at=unasked.next_at)
+    read, at = unasked.read, unasked.next_at
+    if at is not None and read.state not in SETTLED:
+        at = before_the_window_closes(at, read.now, read.claim.window_until)
+    append.schedule_lookup(read.claim.pk, at, known_at=read.now)
+    return Looked(why=unasked.why, state=read.state, next_at=at)
 
 
 def turn(connection_id: int, *, urgent: bool = False) -> datetime | None:

@@ -74,6 +74,13 @@ def next_look(plan: Plan) -> datetime | None:
     return min((at for at in _instants(plan) if plan.now < at <= ends), default=None)
 
 
+def before_the_window_closes(at: datetime, now: datetime, until: datetime | None) -> datetime:
+    """`at`, or the next look-up that is always made before the window closes, if that is earlier:
+    what is put off for the provider's sake is not put off beyond it."""
+    checks = [until - before for before in CHECKS_BEFORE_DEADLINE] if until is not None else []
+    return min([at, *(check for check in checks if check > now)])
+
+
 def _instants(plan: Plan) -> Iterator[datetime]:
     yield from _anchors(plan)
     if plan.tries < plan.lookups_max:

@@ -309,6 +309,26 @@ def test_what_the_schedule_wanted_is_put_off_and_its_run_ends(shop: Shop, runs: 
     assert [one.claim_id for one in append.take_due_lookups(10, 30)] == [lost]
 
 
+def test_an_allowance_that_is_used_up_never_costs_the_look_before_a_window_closes(
+    shop: Shop, runs: Runs
+) -> None:
+    lost = runs.lost()
+    connection_id = shop.charge.connection_id or 0
+    (run,) = making.from_due(append.take_due_lookups(10, 30))
+    pace.count_reads(connection_id, pace.READS_MIN, queries.clock())
+    pace.may_ask(connection_id, queries.clock())
+
+    put_off = runs.item(runs.worked(run), lost)
+    window_until = queries.claim(shop.workspace.pk, lost).window_until
+    shop.past(22 * 3600 + 1)
+    (closing,) = making.from_due(append.take_due_lookups(10, 30))
+    asked = runs.item(runs.worked(closing), lost)
+
+    assert window_until is not None
+    assert (put_off.result, put_off.next_at) == ("skipped", window_until - timedelta(hours=2))
+    assert (closing.trigger, asked.word) == ("before_deadline", "absent")
+
+
 # Which run a look-up belongs to
 
 
