@@ -161,21 +161,36 @@ class Reading:
         return (said if said.tzinfo else said.replace(tzinfo=UTC)) - self.asked_at
 
 
-def events_of(
-    client: stripe.StripeClient, kind: str, *, since: datetime, deadline: float
-) -> Iterator[stripe.Event]:
-    """Events of one type, or of several ("invoice.*"), newest first. Raises as `Reading` does."""
-    params: dict[str, Any] = {
-        "created": {"gte": int(since.timestamp())},
-        "type": kind,
-        "limit": EVENTS_PAGE_SIZE,
-    }
-    for _ in range(PAGES_MAX):
-        page = client.v1.events.list(params)  # type: ignore[arg-type] # built above
-        yield from page.data
-        if not page.has_more or not page.data or time.monotonic() > deadline:
-            return
-        params = {**params, "starting_after": page.data[-1].id}
+class Events:
+    """Events of one type, or of several ("invoice.*"), newest first, back to `since`. Reading them
+    raises as `Reading` does; `complete` says afterwards whether they were all."""
+
+    def __init__(
+        self, client: stripe.StripeClient, kind: str, *, since: datetime, deadline: float
+    ) -> None:
+        self._client = client
+        self._params: dict[str, Any] = {
+            "created": {"gte": int(since.timestamp())},
+            "type": kind,
+            "limit": EVENTS_PAGE_SIZE,
+        }
+        self._deadline = deadline
+        self.complete = False
+
+    def __iter__(self) -> Iterator[stripe.Event]:
+        params = self._params
+        for _ in range(PAGES_MAX):
+            page = self._client.v1.events.list(params)  # type: ignore[arg-type] # built above
+            yield from page.data
+            self.complete = not page.has_more
+            if self.complete or not page.data or time.monotonic() > self._deadline:
+                return
+            params = {**params, "starting_after": page.data[-1].id}
+
+
+def key_of(event: stripe.Event) -> str:
+    """The idempotency key of the request that caused the event, empty where none did."""
+    return (event.request.idempotency_key or "") if event.request else ""
 
 
 def objects_by_key[Life](
@@ -191,10 +206,10 @@ def objects_by_key[Life](
     An event holds the object as it was then, so only its id is taken. Raises as `Reading` does.
     """
     found: dict[str, Life] = {}
-    for event in events_of(client, kind.events, since=since, deadline=deadline):
-        key = event.request.idempotency_key if event.request else None
+    for event in Events(client, kind.events, since=since, deadline=deadline):
+        key = key_of(event)
         # "charge.*" also tells of disputes and refunds.
-        if key is not None and key in keys and event.data.object["object"] == kind.object:
+        if key in keys and event.data.object["object"] == kind.object:
             found[str(event.data.object["id"])] = keys[key]
     return found
 
@@ -206,7 +221,7 @@ def objects_deleted(
     if not kind.deleted_by:
         return
     try:
-        for event in events_of(client, kind.deleted_by, since=since, deadline=deadline):
+        for event in Events(client, kind.deleted_by, since=since, deadline=deadline):
             yield {**event.to_dict()["data"]["object"], "status": GONE}
     except (stripe.PermissionError, stripe.InvalidRequestError):
         return

@@ -4,7 +4,8 @@ The object is named in the arguments, so it is retrieved. What that shows proves
 way only: it carries the marker that this update wrote. Fields that are as they were asked to be may
 have been so before, and fields that are not may have been changed again since, so neither says
 anything of its own. Where the marker is not there, events are asked: one that names our key was
-caused by our request. Stripe has no event for every update
+caused by our request, and unless another says that it failed, it did what was asked. Stripe has no
+event for every update
 (https://docs.stripe.com/api/events/types), and not finding one proves nothing. So an update is
 never proven not to have happened.
 
@@ -33,11 +34,13 @@ from reconcile.adapters.stripe_client import ReadOnly, WrongAccount, client_at, 
 from reconcile.adapters.stripe_findings import Findings, fault_of_the_key, in_vain, misplaced
 from reconcile.adapters.stripe_kinds import EVENTS, KIND_OF_LOOKUP, RETRIEVE, Kind
 from reconcile.adapters.stripe_objects import VERSION_PATTERN, status_of
-from reconcile.adapters.stripe_reading import SECONDS_MAX, SKEW, objects_by_key
+from reconcile.adapters.stripe_reading import SECONDS_MAX, SKEW, Events, key_of
 
 UPDATE_METADATA_KEY: Final = "counterfoil_update"
 """The name under which an update puts its marker into the object's metadata."""
 FIELDS_MAX: Final = 20
+FAILED: Final = "failed"
+"""How the type of an event ends that tells of a failure ("invoice.payment_failed")."""
 KIND_OF_OBJECT: Final[Mapping[str, Kind]] = {kind.object: kind for kind in KIND_OF_LOOKUP.values()}
 
 
@@ -137,18 +140,28 @@ class _Update:
         return self.probe.markers.get(text) if ours else None, ours
 
     def _life_by_key(self, client: stripe.StripeClient) -> KeyLife | None:
-        """The generation with whose key this very object was changed, as far as events tell."""
-        made = objects_by_key(
+        """The generation with whose key this very object was changed, as far as events tell.
+
+        A request that failed changes its object too, and says so in an event of its own: then, or
+        where not all events could be read, a change is no sign that the request did what was asked.
+        """
+        events = Events(
             client,
-            self.kind,
-            self.probe.keys,
+            self.kind.events,
             since=self.probe.since - SKEW,
             deadline=time.monotonic() + SECONDS_MAX,
         )
-        life = made.get(self.named)
-        if life is not None:
-            self.findings.route = EVENTS.of(self.kind.noun)
-        return life
+        changed, failed = set(), set()
+        for event in events:
+            if key_of(event) in self.probe.keys and event.data.object["id"] == self.named:
+                changed.add(key_of(event))
+                if event.type.endswith(FAILED):
+                    failed.add(key_of(event))
+        done = sorted(changed - failed)
+        if not done or not events.complete:
+            return None
+        self.findings.route = EVENTS.of(self.kind.noun)
+        return self.probe.keys[done[-1]]
 
     def _match(self, item: dict[str, Any], life: KeyLife | None) -> Match:
         requested, found = self._compared(item)
@@ -177,12 +190,12 @@ class _Update:
         """Neither the object nor an event shows our update. What its fields say is shown with it,
         and settles nothing: `pages_complete` is False, and the delay of the route not known."""
         requested, found = self._compared(item)
-        alike = bool(self.config.fields) and requested == found
-        says = "are as they were asked to be" if alike else "are not what was asked for"
+        says = "as they were asked to be" if requested == found else "not what was asked for"
+        fields = f" Its fields are {says}, which may have been so before, or changed since."
         return replace(
             look,
-            why=f"{self.kind.noun} {self.named} does not carry our marker, and no event names our "
-            f"key. Its fields {says}, which may have been so before, or changed since.",
+            why=f"{self.kind.noun} {self.named} does not carry our marker, and no event shows that "
+            "a request with our key did what was asked." + (fields if self.config.fields else ""),
             status=status_of(item),
             others=(self.named,),
             requested=requested,

@@ -156,6 +156,7 @@ def pay(params: Params, invoice_id: str) -> Execute:
         if ctx.declined or decline_code:
             attempts = invoice["attempt_count"] + 1
             failed = ctx.put(TABLE, {**invoice, "attempted": True, "attempt_count": attempts})
+            ctx.emit("invoice.updated", failed)
             ctx.emit("invoice.payment_failed", failed)
             return errors.invoice_declined(decline_code or "generic_decline")
         paid = settle(ctx, invoice)

@@ -34,17 +34,15 @@ class Called:
     settled: bool
 
 
-CALL = st.integers(20, 3000).flatmap(
-    lambda ago: st.one_of(
-        st.builds(
-            Called,
-            minutes_ago=st.just(ago),
-            effect_after=st.none() | st.integers(0, latest),
-            settled=st.just(settled),
-        )
-        # Where an attempt may still be at work, its effect may come at any time.
-        for settled, latest in ((True, 19), (False, ago))
-    )
+def _call(ago: int, *, settled: bool) -> st.SearchStrategy[Called]:
+    # Where an attempt may still be at work, its effect may come at any time.
+    latest = 19 if settled else ago
+    after = st.none() | st.integers(0, latest)
+    return st.builds(Called, minutes_ago=st.just(ago), effect_after=after, settled=st.just(settled))
+
+
+CALL = st.tuples(st.integers(20, 3000), st.booleans()).flatmap(
+    lambda drawn: _call(drawn[0], settled=drawn[1])
 )
 CALLS = st.lists(CALL, min_size=1, max_size=5)
 NOISE = st.lists(st.integers(0, 3100), min_size=5, max_size=25)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import stripe
 
 from effects.core.identity import marker
 from effects.core.vocabulary import SightingWord
+from reconcile.adapters import stripe_reading
 from reconcile.adapters.base import Delay, Look
 from reconcile.adapters.stripe import look_for
 from reconcile.adapters.stripe_kinds import PAYMENT_INTENTS
@@ -106,6 +108,49 @@ def test_an_update_whose_marker_was_replaced_is_found_by_its_key(customer: Custo
 
     assert (look.word, look.objects) == (SightingWord.FOUND, (made,))
     assert look.route == "List Events by key, then retrieve the Subscription"
+
+
+PAY = {"object": "invoice", "id": "invoice"}
+
+
+def opened(client: stripe.StripeClient) -> str:
+    made = client.v1.invoices.create({"customer": "cus_1"}).id
+    client.v1.invoices.add_lines(made, {"lines": [{"amount": 4200}]})
+    return client.v1.invoices.finalize_invoice(made).id
+
+
+@pytest.mark.parametrize(
+    ("card", "word"),
+    [
+        pytest.param("pm_card_visa", SightingWord.FOUND, id="paid"),
+        pytest.param("pm_card_chargeDeclined", SightingWord.ABSENT, id="declined"),
+    ],
+)
+def test_a_payment_of_an_invoice_is_found_by_its_key_and_a_declined_one_is_not(
+    customer: Customer, card: str, word: SightingWord
+) -> None:
+    made = opened(customer.stripe)
+    with contextlib.suppress(stripe.CardError):
+        customer.stripe.v1.invoices.pay(made, {"payment_method": card}, options=options(key_of(1)))
+    assert customer.stripe.v1.events.list({"type": "invoice.*"}).data[0].request is not None
+
+    look = ask(customer, made, config=PAY, arguments={"invoice": made})
+
+    assert (look.word, look.pages_complete) == (word, False)
+    assert "fields" not in look.why
+
+
+def test_events_that_could_not_be_read_to_the_end_show_no_payment(
+    customer: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stripe_reading, "EVENTS_PAGE_SIZE", 1)
+    monkeypatch.setattr(stripe_reading, "PAGES_MAX", 1)
+    made = opened(customer.stripe)
+    customer.stripe.v1.invoices.pay(made, options=options(key_of(1)))
+
+    look = ask(customer, made, config=PAY, arguments={"invoice": made})
+
+    assert look.word is SightingWord.ABSENT
 
 
 def test_an_event_with_our_key_about_another_object_is_not_this_update(
