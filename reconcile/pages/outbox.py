@@ -148,10 +148,10 @@ def trial(request: DeskRequest, address_id: int) -> HttpResponse:
 
 @require_POST
 @membership_required
-def again(request: DeskRequest, delivery_id: int) -> HttpResponse:
+def again(request: DeskRequest, sent_id: int) -> HttpResponse:
     """Has one delivery tried once more, within a second or two."""
     require(request, Ability.SEE_WEBHOOKS)
-    delivery = _delivery(request, delivery_id)
+    delivery = _delivery(request, sent_id)
     if delivery.state == _State.DELIVERED:
         messages.error(request, "It was taken already, so it is not sent again.")
     else:
@@ -162,10 +162,10 @@ def again(request: DeskRequest, delivery_id: int) -> HttpResponse:
 
 @require_safe
 @membership_required
-def body(request: DeskRequest, delivery_id: int) -> HttpResponse:
+def body(request: DeskRequest, sent_id: int) -> HttpResponse:
     """The bytes that were signed, to keep: never shown by the browser as a page of ours."""
     require(request, Ability.SEE_WEBHOOKS)
-    message = _delivery(request, delivery_id).message
+    message = _delivery(request, sent_id).message
     response = HttpResponse(bytes(message.body), content_type="application/octet-stream")
     response["Content-Disposition"] = f'attachment; filename="{message.public_id}.json"'
     response["X-Content-Type-Options"] = "nosniff"

@@ -26,7 +26,16 @@ from reconcile import tasks
 from reconcile.adapters.base import Stranger
 from reconcile.ghosts.noting import note_strangers
 from reconcile.late import alerts
-from reconcile.models import Alert, Bulk, Contradiction, Ghost, Run, WebhookDelivery
+from reconcile.models import (
+    AgentAddress,
+    Alert,
+    Bulk,
+    Contradiction,
+    Ghost,
+    Run,
+    WebhookDelivery,
+)
+from reconcile.outbox import composing
 from reconcile.runs.making import NewRun, Scope, start
 from tests.support import desk
 
@@ -125,6 +134,12 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "webhook-again": (NO, does_own(ENGINEERS)),
     "webhook-body": (sees_own(ENGINEERS), NO),
     "webhook-address": (NO, does_own(ADMIN)),
+    "outbox": (sees(ENGINEERS), NO),
+    "outbox-add": (NO, does(ADMIN, status=422)),  # an empty form
+    "outbox-trial": (NO, does_own(ADMIN)),
+    "outbox-retire": (NO, does_own(ADMIN)),
+    "outbox-again": (NO, does_own(ENGINEERS)),
+    "outbox-body": (sees_own(ENGINEERS), NO),
     "tokens": (sees(ENGINEERS), does(ADMIN, 422)),
     "token-revoke": (NO, does_own(ADMIN)),
     "events": (sees(), NO),
@@ -212,6 +227,8 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "item_id": IngestItem.objects.get().pk,
             "connection_id": Connection.objects.get().pk,
             "delivery_id": a_delivery().pk,
+            "address_id": (address := an_agents_address(workspace)).pk,
+            "sent_id": composing.trial_message(address).pk,
             "membership_id": Membership.objects.get(user=other).pk,
         },
     )
@@ -245,6 +262,16 @@ def an_alert(workspace: Workspace, claim_id: UUID) -> Alert:
     Contradiction.objects.create(workspace=workspace, claim_id=claim_id, version=2, **told)
     alerts.raise_due(1)
     return Alert.objects.get()
+
+
+def an_agents_address(workspace: Workspace) -> AgentAddress:
+    return AgentAddress.objects.create(
+        workspace=workspace,
+        name="agent",
+        url="https://agents.example.com",
+        secret_name="A_SECRET",
+        made_at=queries.clock(),
+    )
 
 
 def a_delivery() -> WebhookDelivery:

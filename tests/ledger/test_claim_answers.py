@@ -14,7 +14,7 @@ from effects.core.vocabulary import (
     SightingWord,
     Verdict,
 )
-from ledger import claiming
+from ledger import claiming, queries
 from ledger.functions import call
 from ledger.models import Case, Claim, HeldRequest
 from tests.laws.world import World
@@ -221,7 +221,9 @@ def test_a_release_with_the_same_key_lapses_with_the_window(world: World) -> Non
     world.decide(first.claim_id, V.RELEASE_SAME, hold_seconds=0)
     world.clock.advance(100)
     answer = ask(world)
-    assert (answer.code, answer.reason) == (C.UNKNOWN, Reason.RELEASE_LAPSED)
+    assert (answer.code, answer.reason) == (C.UNKNOWN, Reason.EXPIRED_UNANSWERED)
+    kept = queries.claim(world.tool.workspace_id, first.claim_id)
+    assert kept.reason == Reason.RELEASE_LAPSED
 
 
 def test_a_release_that_nobody_takes_up_lapses(world: World) -> None:

@@ -212,10 +212,11 @@ def test_a_conditional_absence_grants_its_own_key_and_frees_nobody_else(world: W
 
 
 def test_a_conditional_absence_lapses_with_the_window(world: World) -> None:
-    conditionally_absent(world)
+    claim_id = conditionally_absent(world)
     world.clock.advance(WINDOW_SECONDS - MARGIN_SECONDS - LEASE_SECONDS)
     answer = ask(world)
-    assert (answer.code, answer.reason) == (AnswerCode.UNKNOWN, Reason.ABSENCE_LAPSED)
+    assert (answer.code, answer.reason) == (AnswerCode.UNKNOWN, Reason.EXPIRED_UNANSWERED)
+    assert queries.claim(world.tool.workspace_id, claim_id).reason == Reason.ABSENCE_LAPSED
 
 
 def test_a_conditional_absence_never_counts_for_an_unkeyed_write() -> None:

@@ -115,7 +115,7 @@ def test_a_release_that_the_window_overtakes_grants_nothing(stage: Stage) -> Non
     stage.time_passes(20)
     told = stage.redeliver().last
     assert told is not None
-    assert told.status == "unknown"
+    assert told.status == "expired_unanswered"
     assert len(stage.effects()) == 1
 
 
