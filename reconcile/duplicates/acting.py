@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from django.db import transaction
@@ -43,13 +44,23 @@ def offered(group: DuplicateGroup) -> tuple[DuplicateAct.Act, ...]:
     return OFFERED[_State(group.state)]
 
 
-def say(
-    group: DuplicateGroup, act: str, *, user_id: int, reason: str, link: str = "", version: int
-) -> DuplicateGroup:
-    """Keeps an act and moves the group. `version` is the group's that the person had before them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the person had before them: the group's version, and `shown_digest` of it in hex."""
 
-    Raises `CannotSay`.
-    """
+    version: int
+    shown: str
+
+    @classmethod
+    def of(cls, group: DuplicateGroup) -> Self:
+        return cls(version=group.version, shown=shown_digest(group).hex())
+
+
+def say(
+    group: DuplicateGroup, act: str, *, user_id: int, reason: str, link: str = "", seen: Seen
+) -> DuplicateGroup:
+    """Keeps an act and moves the group. Raises `CannotSay`, also where the group or its evidence
+    is not what the person saw."""
     reason, link = reason.replace("\x00", "").strip(), link.strip()
     if act not in BECOMES:
         raise CannotSay("Nothing was kept: choose what it is.")
@@ -57,7 +68,7 @@ def say(
     _check(chosen, reason, link)
     with transaction.atomic():
         kept = DuplicateGroup.objects.select_for_update().get(pk=group.pk)
-        if kept.version != version:
+        if seen != Seen.of(kept):
             raise CannotSay("Nothing was kept: the group changed meanwhile. Look at it again.")
         if chosen not in offered(kept):
             raise CannotSay(f"Nothing was kept: it is {kept.get_state_display().lower()} already.")
@@ -70,7 +81,7 @@ def say(
             by_id=user_id,
             reason=reason,
             link=link if chosen is _Act.REFUND_REQUESTED else "",
-            version=version,
+            version=kept.version,
             shown=shown_digest(kept),
         )
         kept.version += 1

@@ -25,7 +25,7 @@ from reconcile.duplicates import (
     on_the_wire,
     words,
 )
-from reconcile.duplicates.acting import CannotSay
+from reconcile.duplicates.acting import CannotSay, Seen
 from reconcile.duplicates.constants import CannotChange
 from reconcile.duplicates.models import REASON_CHARACTERS_MAX
 from reconcile.models import DuplicateAct, DuplicateGroup, RetryConstants
@@ -115,6 +115,7 @@ def duplicate(request: DeskRequest, group_id: int) -> HttpResponse:
         "pairs": listing.compared(weighed),
         "acts": group.acts.select_related("by").order_by("-pk"),
         "offered": acting.offered(group),
+        "seen": Seen.of(group),
         "asks_for_a_link": DuplicateAct.Act.REFUND_REQUESTED,
         "may_judge": can(request.role, Ability.JUDGE_DUPLICATE),
         "needs": needs(Ability.JUDGE_DUPLICATE),
@@ -139,7 +140,10 @@ def say(request: DeskRequest, group_id: int) -> HttpResponse:
             user_id=request.user.pk,
             reason=said.get("reason", ""),
             link=said.get("link", ""),
-            version=int(version) if version.isascii() and version.isdigit() else -1,
+            seen=Seen(
+                version=int(version) if version.isascii() and version.isdigit() else -1,
+                shown=said.get("shown", ""),
+            ),
         )
     except CannotSay as error:
         messages.error(request, str(error))

@@ -16,7 +16,7 @@ from effects.core.vocabulary import Role
 from effects.models import Tool, Workspace
 from ledger import queries
 from reconcile.duplicates import acting, export, finding
-from reconcile.duplicates.acting import CannotSay
+from reconcile.duplicates.acting import CannotSay, Seen
 from reconcile.duplicates.importers.keeping import Line, keep
 from reconcile.models import DuplicateAct, DuplicateGroup, ImportedEvidence, RetryConstants
 from tests.support import desk
@@ -57,7 +57,8 @@ def signed_in(workspace: Workspace, role: Role = Role.SUPPORT) -> Client:
 
 
 def say(client: Client, group: DuplicateGroup, act: str, **more: Any) -> DuplicateGroup:
-    said = {"act": act, "reason": "looked at both", "version": group.version}
+    seen = Seen.of(group)
+    said = {"act": act, "reason": "looked at both", "version": seen.version, "shown": seen.shown}
     client.post(reverse("duplicate-say", args=[group.pk]), said | more)
     return DuplicateGroup.objects.get(pk=group.pk)
 
@@ -152,7 +153,7 @@ REFUSED = [
 def test_what_cannot_be_said_is_refused_with_a_sentence(
     shop: Workspace, group: DuplicateGroup, act: str, more: dict[str, str], says: str
 ) -> None:
-    said: dict[str, Any] = {"reason": "why", "version": group.version} | more
+    said: dict[str, Any] = {"reason": "why", "seen": Seen.of(group)} | more
     person = desk.a_person(shop)
     with pytest.raises(CannotSay, match=says):
         acting.say(group, act, user_id=person.pk, **said)
@@ -165,6 +166,15 @@ def test_a_page_that_is_no_longer_true_decides_nothing(
     client = signed_in(shop)
     say(client, group, "own")
     assert say(client, group, "confirm").state == "new"
+
+
+def test_evidence_that_changed_since_the_page_was_shown_decides_nothing(
+    shop: Workspace, group: DuplicateGroup
+) -> None:
+    DuplicateGroup.objects.update(layers=["sdk_retry"])
+    assert say(signed_in(shop), group, "confirm").state == "new"
+    group.refresh_from_db()
+    assert say(signed_in(shop), group, "confirm").state == "confirmed"
 
 
 def test_a_viewer_reads_and_says_nothing(shop: Workspace, group: DuplicateGroup) -> None:
