@@ -67,10 +67,10 @@ def tick() -> None:
     made = making.from_due(due) if due else []
     hand_out([*(one.pk for one in made), *working.due(RUNS_MAX)])
     cards.fill()
-    alerts.tick()
     noting.look_again()
     ending.tell()
     keeping.sweep()
+    alerts.tick()
 
 
 @shared_task(

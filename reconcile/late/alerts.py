@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 
 RAISED_MAX: Final = 100
 """Most contradictions that one tick turns into alerts."""
-MAILED_MAX: Final = 5
-"""Most mails of one tick: a mail server may take its time."""
+MAILED_MAX: Final = 1
+"""Most mails of one tick: a mail server may take its ten seconds, and a tick has one minute."""
 MAILED_WITHIN: Final = timedelta(days=1)
 """Older alerts are not mailed any more: the list has them."""
 SAYS_AN_OUTCOME: Final = (Verdict.HAPPENED, Verdict.NOT_HAPPENED, Verdict.CLOSE, Verdict.SETTLE)
