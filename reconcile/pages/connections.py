@@ -97,8 +97,6 @@ def connection(request: DeskRequest, connection_id: int) -> HttpResponse:
         instance=_connection_or_404(request, connection_id),
         workspace=request.workspace,
     )
-    if read_version != kept.version:
-        return _moved(request, kept, read_version)
     if not form.is_valid():
         return _form_page(request, form, kept, status=UNPROCESSABLE)
     try:

@@ -61,6 +61,7 @@ def look_with(running: SqlRunning, query: str, **changes: Any) -> Look:
         "SELECT * FROM public.stage_payments WHERE %(key)s <> '' FOR UPDATE",
         "SELECT set_config('transaction_read_only', 'off', false) AS id WHERE %(key)s <> ''",
         "SELECT 1 WHERE %(key)s <> '' /*",
+        "EXPLAIN ANALYZE SELECT 1 WHERE %(key)s <> ''",
     ],
 )
 def test_a_query_that_would_write_is_refused_and_writes_nothing(
@@ -122,7 +123,7 @@ def test_a_query_that_takes_too_long_is_cut_off(running: SqlRunning) -> None:
 
 def test_more_rows_than_are_read_is_no_whole_reading(running: SqlRunning) -> None:
     query = (
-        "SELECT n::text AS id, 'x' AS reference FROM generate_series(1, 5001) n "
+        "SELECT n::text AS id, 'x' AS reference FROM generate_series(1, 1000000) n "
         "WHERE %(since)s::timestamptz < now()"
     )
 
