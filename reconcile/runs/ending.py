@@ -12,10 +12,8 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth.models import User
-from django.core.mail import send_mail
+from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import QuerySet
 
 from effects import mail
 from effects.access import Ability, roles_with
@@ -50,39 +48,40 @@ def ended(workspace_id: int, claim_id: UUID, now: datetime, *, why: str) -> bool
     return True
 
 
-def tell() -> int:
-    """Mails what has ended since the last mail: one to each person who may decide, whatever the
-    number of calls. Answers how many mails were taken; without a mail server the list has to do."""
+def tell() -> bool:
+    """Mails what has ended in one workspace since its last mail: one mail to all who may decide,
+    whatever the number of calls. Without a mail server the list has to do."""
     if not mail.is_configured():
-        return 0
+        return False
     untold = AskingEnded.objects.filter(open=True, told_at=None)
-    sent = 0
-    for workspace in Workspace.objects.filter(pk__in=untold.values("workspace_id")):
-        # Marked first: a mail that goes out twice is worse than one that the list has to say.
-        calls = untold.filter(workspace=workspace).update(told_at=queries.clock())
-        sent += (
-            sum(_mail(one.user, workspace, calls) for one in _deciders(workspace)) if calls else 0
-        )
-    return sent
+    first = untold.select_related("workspace").order_by("ended_at").first()
+    if first is None:
+        return False
+    # Marked first: a mail that goes out twice is worse than one that the list has to say.
+    calls = untold.filter(workspace=first.workspace).update(told_at=queries.clock())
+    people = _deciders(first.workspace)
+    return bool(calls and people) and _mail(people, first.workspace, calls)
 
 
-def _deciders(workspace: Workspace) -> QuerySet[Membership]:
+def _deciders(workspace: Workspace) -> list[str]:
     roles = [str(role) for role in roles_with(Ability.HAPPENED)]
     members = Membership.objects.filter(workspace=workspace, role__in=roles, user__is_active=True)
-    return members.exclude(user__email="").select_related("user").order_by("pk")[:MAILED_MAX]
+    found = members.exclude(user__email="").order_by("pk")
+    return list(found.values_list("user__email", flat=True)[:MAILED_MAX])
 
 
-def _mail(person: User, workspace: Workspace, calls: int) -> bool:
+def _mail(people: list[str], workspace: Workspace, calls: int) -> bool:
     many = f"{calls} call{'' if calls == 1 else 's'} of {workspace.name}"
     # A link and nothing of the calls themselves: a mailbox is not this desk.
     text = (
         f"The provider is asked no more about {many}, and nothing is settled by that. Somebody has "
         f"to decide, or have the asking begin anew:\n\n{settings.COUNTERFOIL_DESK_URL}/runs/\n"
     )
+    subject = f"Asking has ended ({workspace.name})"
     try:
-        send_mail(f"Asking has ended ({workspace.name})", text, None, [person.email])
+        EmailMessage(subject, text, None, bcc=people).send()
     except OSError:  # smtplib's own errors are OSErrors too
-        logger.exception("The mail to %s was not taken by the mail server.", person.pk)
+        logger.exception("A mail for workspace %s was not taken by the server.", workspace.pk)
         return False
     return True
 

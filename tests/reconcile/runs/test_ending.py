@@ -96,8 +96,8 @@ def test_people_who_may_decide_are_mailed_once_whatever_the_number_of_calls(
     shop.past(4 * DAY_SECONDS)
     shop.look(claim_id)
 
-    assert (sent, ending.tell()) == ([1, 0], 1), "a new end is told anew"
-    assert one.to == ["ana@example.org"]
+    assert (sent, ending.tell()) == ([True, False], True), "a new end is told anew"
+    assert (one.to, one.bcc) == ([], ["ana@example.org"])
     assert "2 calls of Halden" in one.body
     assert str(claim_id) not in one.body
 
