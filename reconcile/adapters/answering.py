@@ -331,9 +331,12 @@ def written(instant: datetime, how: str) -> str:
 
 def checked_place(base: Look, expression: str, found: object) -> Look:
     """The look, if the answer is of the registered account; the look says that it is not sure of
-    its place where an answer does not tell. Raises `CannotSay` for another account."""
-    if not expression or not base.account:
+    its place where an answer does not tell, or nobody said where it would. Raises `CannotSay` for
+    another account."""
+    if not base.account:
         return base
+    if not expression:
+        return replace(base, right_place=False)
     if found is None or found == "":
         return replace(base, right_place=False)
     if str(found) != base.account:

@@ -17,7 +17,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from effects.core.vocabulary import Role, TokenScope
-from effects.models import Connection, Membership, Tool, Workspace
+from effects.models import Connection, LookupTrial, Membership, Tool, Workspace
 from ledger import auth, queries
 from ledger.ingest import ingest
 from ledger.ingest_reading import EVENTS
@@ -31,6 +31,7 @@ from reconcile.models import (
     Alert,
     Bulk,
     Contradiction,
+    DuplicateGroup,
     Ghost,
     Run,
     WebhookDelivery,
@@ -115,6 +116,16 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "tools": (sees(), NO),
     "tool-contracts": (sees(), NO),
     # A contract comes with the product and belongs to no workspace.
+    "connections": (sees(ADMIN), NO),
+    "connection-new": (sees(ADMIN), does(ADMIN, status=422)),  # an empty form
+    "connection": (sees_own(ADMIN), does_own(ADMIN, status=422)),
+    "tool-lookup": (sees_own(ADMIN), does_own(ADMIN, status=200)),
+    "tool-lookup-answer": (Answers(status=404, roles=ADMIN, elsewhere=404), NO),  # another's
+    "duplicates": (sees(), NO),
+    "duplicates-csv": (sees(), NO),
+    "duplicate": (sees_own(), NO),
+    "duplicate-say": (NO, does_own(DECIDERS)),
+    "duplicate-constants": (sees(), does(ADMIN, status=422)),
     "tool-contract": (Answers(status=200, roles=ALL, elsewhere=200), NO),
     "tool-new": (sees(), does(ADMIN, 422)),
     "tool": (sees_own(), does_own(ADMIN, 409)),
@@ -228,6 +239,8 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "connection_id": Connection.objects.get().pk,
             "delivery_id": a_delivery().pk,
             "address_id": (address := an_agents_address(workspace)).pk,
+            "group_id": a_group(workspace, tool, claim_id).pk,
+            "trial_id": a_trial(tool, other, claim_id).pk,
             "sent_id": composing.trial_message(address).pk,
             "membership_id": Membership.objects.get(user=other).pk,
         },
@@ -262,6 +275,31 @@ def an_alert(workspace: Workspace, claim_id: UUID) -> Alert:
     Contradiction.objects.create(workspace=workspace, claim_id=claim_id, version=2, **told)
     alerts.raise_due(1)
     return Alert.objects.get()
+
+
+def a_group(workspace: Workspace, tool: Tool, claim_id: UUID) -> DuplicateGroup:
+    now = queries.clock()
+    return DuplicateGroup.objects.create(
+        workspace=workspace,
+        rule=DuplicateGroup.Rule.SAME_CALL,
+        identity=b"identity",
+        tool=tool.name,
+        claim_ids=[claim_id],
+        found_at=now,
+        last_at=now,
+        diagnosed_at=now,
+    )
+
+
+def a_trial(tool: Tool, user: User, claim_id: UUID) -> LookupTrial:
+    return LookupTrial.objects.create(
+        workspace=tool.workspace,
+        tool=tool,
+        user=user,
+        claim_id=claim_id,
+        entry="{}",
+        asked_at=queries.clock(),
+    )
 
 
 def an_agents_address(workspace: Workspace) -> AgentAddress:

@@ -20,8 +20,10 @@ def _bank(account: str) -> Callable[[Till, Order, Fault], object]:
 
 HTTP: Final = Account(
     kind="http",
-    # Its answers name no account, so nobody could tell that another one's secret was entered.
+    # Its answers name no account: where one is registered, nothing found proves nothing.
+    misplaced_account="soakbank",
     secret="plain_soakbank",  # noqa: S106 - the sandbox's own
+    wrong_secret="plain_elsewhere",  # noqa: S106 - likewise
 )
 GRAPHQL: Final = Account(
     kind="graphql",

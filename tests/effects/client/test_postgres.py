@@ -374,7 +374,12 @@ def test_a_repeat_is_kept_as_evidence_with_the_origin_that_its_agent_tells(
     agent: PostgresTransport, shop: Workspace
 ) -> None:
     claim_id = granted(agent)
-    origin = {"agent": "billing", "checkpoint": "ck-5", "user_spoke": True, "delivery_count": 2}
+    origin: dict[str, Any] = {
+        "agent": "billing",
+        "checkpoint": "ck-5",
+        "user_spoke": True,
+        "delivery_count": 2,
+    }
     assert agent.claim(asked(**origin)).code is AnswerCode.IN_FLIGHT
     agent.report(claim_id, Complete(fence=1, result="{}"))
     agent.claim(asked(**origin))

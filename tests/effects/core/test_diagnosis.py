@@ -35,7 +35,7 @@ def after(seconds: float) -> datetime:
 
 def run(name: str, seconds: float = 0, **said: Any) -> Execution:
     """The application asks for the same place of the same turn."""
-    here = {"conversation": "c", "turn_index": 1, "position": 0, "tracked": True}
+    here: dict[str, Any] = {"conversation": "c", "turn_index": 1, "position": 0, "tracked": True}
     return Execution(name=name, at=after(seconds), **(here | said))
 
 
@@ -84,7 +84,7 @@ def test_a_delivery_count_outweighs_the_gap_and_the_answer_says_what_speaks_agai
 
 
 def test_a_run_that_another_worker_takes_up_from_the_same_checkpoint_was_handed_out_again() -> None:
-    here = {"checkpoint": "ck", "call_id": "call_7"}
+    here: dict[str, Any] = {"checkpoint": "ck", "call_id": "call_7"}
     found = told(run("a", worker="r1", **here), run("b", 182, worker="r2", **here))
     assert found.layer is QUEUE
     assert {"worker_changed", "same_checkpoint", "same_tool_call_id"} <= set(found.decided_by)

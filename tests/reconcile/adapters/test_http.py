@@ -73,6 +73,18 @@ def test_a_transfer_that_was_never_made_is_absent(customer: Customer) -> None:
     assert look.pages_complete
 
 
+@pytest.mark.parametrize("account", ["", "acct_7"])
+def test_an_account_that_no_answer_was_said_to_name_leaves_the_place_unsure(
+    customer: Customer, account: str
+) -> None:
+    place = a_place(customer.url, secret=PLAIN_TOKEN, account=account)
+
+    look = look_at(customer.url, TRANSFERS, place=place)
+
+    assert look.word is SightingWord.ABSENT
+    assert look.right_place is (account == "")
+
+
 def test_two_transfers_with_one_reference_are_both_named(customer: Customer) -> None:
     customer.transfer(MARKER, fault="gateway_duplicate")
 

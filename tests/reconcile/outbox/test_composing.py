@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -34,7 +35,7 @@ def decide(tool, claim_id, verdict, person, *, hold_seconds=0, **more):
     )
 
 
-def told() -> list[dict]:
+def told() -> list[dict[str, Any]]:
     composing.compose()
     return [json.loads(bytes(m.body)) for m in OutboxMessage.objects.order_by("pk")]
 
@@ -178,14 +179,14 @@ def test_a_call_that_cannot_be_read_keeps_nobody_elses_news(address, charge, ana
     broken, whole = desk.a_lost_call(charge), desk.a_lost_call(charge)
     for claim_id in (broken, whole):
         decide(charge, claim_id, Verdict.CLOSE, ana)
-    status = composing.queries.status
+    status = queries.status
 
     def sometimes(claim, *, now):
         if claim.pk == broken:
             raise ValueError("cannot be read")
         return status(claim, now=now)
 
-    monkeypatch.setattr(composing.queries, "status", sometimes)
+    monkeypatch.setattr(queries, "status", sometimes)
     assert [m["data"]["answer"]["claim_id"] for m in told()] == [str(whole)]
     assert set(OutboxCue.objects.values_list("claim_id", flat=True)) == {broken}
 

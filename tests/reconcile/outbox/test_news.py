@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from effects.core.messages import ClaimAnswer, DecisionShown
 from effects.core.vocabulary import ClaimState, EventKind, Reason, Verdict
-from reconcile.outbox.news import Happening, NewsType, news_of
+from reconcile.outbox import news as outbox_news
+from reconcile.outbox.news import Happening, NewsType
 
 CLAIM = UUID("0192f3a4-0000-7000-8000-000000000001")
 NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
@@ -28,6 +30,10 @@ def answer(state: ClaimState, reason: Reason | None = None, decision: int | None
         pending=False,
     )
     return ClaimAnswer(claim_id=CLAIM, state=state, reason=reason, decision=shown or None)
+
+
+def news_of(*about: Any, **more: Any) -> Any:
+    return outbox_news.news_of(*about, **more)
 
 
 def happened(seq: int, kind: EventKind, *, fence: int = 1, decision: int | None = None):
