@@ -5,9 +5,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.management import CommandError
+from django.core.management.commands import flush
 from playwright.sync_api import Browser, sync_playwright
 
 from tests import settings as test_settings
@@ -45,6 +48,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     odd = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if odd:
         raise pytest.UsageError(f"Give these tests ids of their own: {odd[0]} ({len(odd)} in all)")
+
+
+FLUSHES_MAX = 5
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _patient_flush() -> Iterator[None]:
+    """A reader in a live process and the flush after a test may each hold a table that the other
+    waits for. PostgreSQL ends one of the two; where it is the flush, it is made once more."""
+    handle = flush.Command.handle
+
+    def patiently(self: flush.Command, **options: Any) -> None:
+        for _ in range(FLUSHES_MAX - 1):
+            try:
+                return handle(self, **options)
+            except CommandError as error:
+                if "deadlock" not in str(error.__cause__):
+                    raise
+        return handle(self, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush.Command, "handle", patiently)
+        yield
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

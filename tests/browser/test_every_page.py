@@ -41,6 +41,7 @@ ONLY_TAKE_A_FORM = frozenset(
     {
         "/bulk/new/",
         "/chain/verify/",
+        "/outbox/addresses",
         "/runs/start/",
         "/settings/sessions/end/",
         "/second-person/retire/",

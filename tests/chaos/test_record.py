@@ -269,15 +269,19 @@ def test_a_hung_database_grants_at_most_once(stage: Stage, place: Place) -> None
     assert (later.status, grants(stage)) == ("in_flight", 1)
 
 
+def _backends_of_others() -> list[tuple[int]]:
+    return call(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        " AND backend_type = 'client backend' AND pid <> pg_backend_pid()",
+        [],
+    )
+
+
 def kill_a_backend(place: Place, doors: Doors) -> None:
     """PostgreSQL then ends all others, recovers, and goes on by itself. One of the api's: those of
     other kinds come and go."""
-    ((pid,),) = call(
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-        " AND backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1",
-        [],
-    )
-    os.kill(pid, signal.SIGKILL)
+    backends = eventually(_backends_of_others, bool, "the api has a backend")
+    os.kill(backends[0][0], signal.SIGKILL)
     connections.close_all()
 
 

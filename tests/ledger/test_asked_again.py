@@ -7,11 +7,12 @@ import pytest
 from django.db import connection, transaction
 
 from effects.core.messages import ClaimAnswer, ClaimRequest, Complete
-from effects.core.vocabulary import AnswerCode, Outcome
+from effects.core.vocabulary import AnswerCode, EffectClass, Outcome
 from ledger import append, asked_again, claiming, queries
 from ledger.asked_again import KEPT_MAX, AskedAgain
 from tests.laws.world import World
 from tests.ledger.claims import a_request, a_world, ask, granted, reported
+from tests.support import desk
 
 ORIGIN: dict[str, Any] = {
     "worker": "w-2",
@@ -26,6 +27,10 @@ ORIGIN: dict[str, Any] = {
 @pytest.fixture
 def world(db: None) -> World:
     return a_world()
+
+
+ARGUMENTS = '{"amount": 14900}'
+SAME: dict[str, Any] = {"conversation": "c-1", "turn_index": 3, "call_id": "call_" + "x" * 20}
 
 
 def kept(world: World, claim_id: UUID | None) -> list[AskedAgain]:
@@ -106,18 +111,23 @@ def test_the_claims_of_a_batch_are_kept_as_well(world: World) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("batched", [False, True])
 def test_only_a_repeat_by_itself_does_not_wait_for_the_disk(*, batched: bool) -> None:
-    world = a_world()
-    reported(world, Outcome.COMPLETED)
-    workspace = world.tool.workspace_id
+    tool = desk.a_keyed_tool(desk.a_workspace())
+    call = desk.a_call(tool, arguments=ARGUMENTS, **SAME)
+    desk.complete(tool, call)
+    repeat: dict[str, Any] = {
+        "tool": tool.name,
+        "effect_class": EffectClass.KEYED_WRITE,
+        "arguments": ARGUMENTS,
+    }
+    again = ClaimRequest(**repeat, **SAME)
+    other = ClaimRequest(**repeat, **(SAME | {"turn_index": 9, "call_id": "call_" + "y" * 20}))
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit = on")
-        again = a_request(world, nonce=fresh())
         if batched:
-            other = a_request(world, turn_index=9, response_id="resp_9", call_id="call_y" * 4)
-            answers = claiming.claim_batch(workspace, [again, other])
+            answers = claiming.claim_batch(tool.workspace_id, [again, other])
             assert [getattr(a, "code", None) for a in answers] == ["replayed", "granted"]
         else:
-            assert claiming.claim(workspace, again).code is AnswerCode.REPLAYED
+            assert claiming.claim(tool.workspace_id, again).code is AnswerCode.REPLAYED
         cursor.execute("SHOW synchronous_commit")
         assert cursor.fetchone() == ("on" if batched else "off",)
 

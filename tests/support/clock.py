@@ -56,6 +56,8 @@ class FrozenClock:
 
     def __init__(self, now: datetime = START, *, replace: bool = True) -> None:
         if replace:
+            # Committed, it would stand still in every test that comes after this one.
+            assert connection.in_atomic_block, "A frozen clock would outlive this test."
             with connection.cursor() as cursor:
                 cursor.execute(FROZEN)
         self.now = now

@@ -162,6 +162,7 @@ def see(tool: Tool, claim_id: UUID, word: SightingWord, **changes: Any) -> None:
 
 def move_clock(by: timedelta) -> None:
     """The database's clock is `by` ahead from now on; undone with the test's transaction."""
+    assert connection.in_atomic_block, "A clock that was moved would outlive this test."
     seconds = int(by.total_seconds())
     with connection.cursor() as cursor:
         cursor.execute(
