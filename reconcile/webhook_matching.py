@@ -85,7 +85,8 @@ def word_of(
     """What the event means for this call."""
     kind = KIND_OF_LOOKUP.get(read.tool.lookup_kind)
     if kind is None or kind.object != event.noun:
-        noun = kind.noun if kind else "nothing of Stripe's"
+        changes = read.tool.lookup_kind == "stripe.updates"
+        noun = kind.noun if kind else "a change of one" if changes else "nothing of Stripe's"
         why = f"The event tells of a {event.noun or 'nameless object'}, the call is asked about "
         return Word(heard=Heard(judgement=None, read_afresh=False, why=f"{why}{noun}."))
     facts = claim_facts(read)
