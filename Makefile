@@ -16,7 +16,7 @@ up: ready ## the same without the sandbox
 	@exec $(PYTHON) manage.py up
 
 test: ready ## every test once; files are dealt out to a few workers, each has its own services
-	@exec $(PYTHON) -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+	@exec $(PYTHON) -m pytest -n $(TEST_WORKERS) --dist loadfile
 
 slow: ready ## soaks and storms
 	@exec $(PYTHON) -m pytest -m slow
