@@ -158,9 +158,11 @@ class Sighting:
 
     @property
     def accounted(self) -> frozenset[str]:
-        """Every object that it says something about, also those that it calls no effect."""
+        """Every object that it says something about, also those that it calls no effect. Who found
+        something and does not say what has said nothing about anything."""
         elsewhere = not self.look.right_place or self.word in NOTHING_READ
-        return frozenset() if elsewhere else self.objects | frozenset(self.look.others)
+        nameless = self.word in FOUND and not self.look.objects
+        return frozenset() if elsewhere or nameless else self.objects | frozenset(self.look.others)
 
     @property
     def order(self) -> tuple[datetime, bool, int]:
