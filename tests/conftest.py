@@ -11,12 +11,19 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError
 from django.core.management.commands import flush
+from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, sync_playwright
 
 from tests import settings as test_settings
 from tests.chaos import cells
 from tests.support import road, stack
 from tests.support.browser import LAUNCH_ARGUMENTS, find_chromium
+
+# A run that judges a change finds the same examples each time: what it says is about the change.
+# `make slow` goes looking for new ones, with more of them.
+hypothesis_settings.register_profile("same", derandomize=True, deadline=None, database=None)
+hypothesis_settings.register_profile("explore", max_examples=1000, deadline=None)
+hypothesis_settings.load_profile("same")
 
 _services = pytest.StashKey[ExitStack]()
 

@@ -108,8 +108,14 @@ def _type(answer: ClaimAnswer, *, decided: bool, told_before: list[Any] | None) 
         return None if answer.state is None else _OF_STATE.get(answer.state)
     if answer.reason is Reason.EXPIRED_UNANSWERED:
         return NewsType.EXPIRED_UNANSWERED
-    # That nobody knows yet is no news, unless something else was said, or somebody chose it.
-    return NewsType.UNKNOWN if decided or told_before is not None else None
+    # That nobody knows yet is no news, unless another state was told, or somebody chose it.
+    return NewsType.UNKNOWN if decided or _told_a_state(told_before) else None
+
+
+def _told_a_state(told_before: list[Any] | None) -> bool:
+    """A decision that was overtaken says nothing about how the call stands, so that nobody knows
+    takes nothing of it back."""
+    return told_before is not None and told_before[0] != NewsType.DECISION_OVERTAKEN
 
 
 def _overtaken(happenings: Sequence[Happening], cues: frozenset[int]) -> Overtaken | None:

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -280,9 +281,17 @@ def _backends_of_others() -> list[tuple[int]]:
 def kill_a_backend(place: Place, doors: Doors) -> None:
     """PostgreSQL then ends all others, recovers, and goes on by itself. One of the api's: those of
     other kinds come and go."""
-    backends = eventually(_backends_of_others, bool, "the api has a backend")
-    os.kill(backends[0][0], signal.SIGKILL)
+    eventually(_kill_one_of_others, bool, "the api has a backend")
     connections.close_all()
+
+
+def _kill_one_of_others() -> bool:
+    """One that ends by itself between the look and the kill is none of ours to kill."""
+    for (pid,) in _backends_of_others():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            return True
+    return False
 
 
 def kill_the_database(place: Place, doors: Doors) -> None:

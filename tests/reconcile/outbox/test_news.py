@@ -110,6 +110,15 @@ def test_a_decision_that_a_fact_overtook_in_its_minute_is_said_so_whatever_came_
     assert (news.overtaken.decision_id, news.overtaken.by) == (7, "fact")
 
 
+def test_an_unknown_call_takes_nothing_back_of_a_decision_that_was_said_to_be_overtaken():
+    events = [GRANTED, DECIDED, TAKEN_UP, happened(5, K.LAPSED, fence=2)]
+    taken_up = answer(S.IN_FLIGHT, decision=7)
+    told = news_of(taken_up, events[:3], cues=frozenset({3}), told_before=None)
+    lost = answer(S.UNKNOWN, Reason.LEASE_OVER, decision=7)
+    assert told.type is N.DECISION_OVERTAKEN
+    assert news_of(lost, events, cues=frozenset({5}), told_before=told.said) is None
+
+
 def test_a_decision_that_nothing_followed_is_overtaken_by_nobody():
     news = news_of(answer(S.CLOSED), [GRANTED, DECIDED], cues=frozenset({3}), told_before=None)
     assert news.overtaken is None
