@@ -60,6 +60,16 @@ class Ability(StrEnum):
     SEE_TOKENS = "see_tokens"
     EDIT_TOKENS = "edit_tokens"
     EDIT_PEOPLE = "edit_people"
+    SHARE_VIEW = "share_view"  # a saved view that everybody of the workspace sees
+    EXPORT = "export"  # takes lists out of the product as files
+    REVEAL = "reveal"  # a value that a redaction rule hid; asks for a reason and is kept
+    EDIT_REDACTION = "edit_redaction"
+    EDIT_RETENTION = "edit_retention"
+    ACKNOWLEDGE = "acknowledge"  # a notification: somebody is at it
+    SEE_NOTIFICATIONS = "see_notifications"
+    EDIT_NOTIFICATIONS = "edit_notifications"
+    SEE_AUDIT = "see_audit"
+    EDIT_WORKSPACE = "edit_workspace"
 
 
 ROLE_WORDS: Final = {
@@ -113,6 +123,17 @@ ABILITIES: Final[dict[Ability, frozenset[Role]]] = {
     Ability.SEE_TOKENS: frozenset({Role.ENGINEER, Role.ADMIN}),
     Ability.EDIT_TOKENS: frozenset({Role.ADMIN}),
     Ability.EDIT_PEOPLE: frozenset({Role.ADMIN}),
+    Ability.SHARE_VIEW: _STAFF,
+    Ability.EXPORT: _STAFF,
+    # What was hidden was hidden for a reason: whoever moves money may look, and says why.
+    Ability.REVEAL: _LEADS,
+    Ability.EDIT_REDACTION: frozenset({Role.ADMIN}),
+    Ability.EDIT_RETENTION: frozenset({Role.ADMIN}),
+    Ability.ACKNOWLEDGE: _STAFF,
+    Ability.SEE_NOTIFICATIONS: _STAFF,
+    Ability.EDIT_NOTIFICATIONS: _LEADS,
+    Ability.SEE_AUDIT: frozenset({Role.LEAD, Role.ENGINEER, Role.ADMIN}),
+    Ability.EDIT_WORKSPACE: frozenset({Role.ADMIN}),
 }
 
 # In the words of the pages, in the order in which the page about roles lists them.
@@ -151,6 +172,16 @@ ABILITY_WORDS: Final[dict[Ability, str]] = {
     Ability.EDIT_CUSTOMER_TEXTS: "Change what customers may be told",
     Ability.VERIFY_CHAIN: "Verify the chain of decisions",
     Ability.EDIT_PEOPLE: "Add people, change roles, deactivate",
+    Ability.SHARE_VIEW: "Share a saved view with everybody",
+    Ability.EXPORT: "Export lists as files",
+    Ability.REVEAL: "Reveal a value that was hidden, with a reason",
+    Ability.ACKNOWLEDGE: "Acknowledge a notification",
+    Ability.SEE_NOTIFICATIONS: "See notifications and who got them",
+    Ability.EDIT_NOTIFICATIONS: "Change who is notified of what",
+    Ability.SEE_AUDIT: "See and export the audit log",
+    Ability.EDIT_REDACTION: "Change what is hidden before it is stored",
+    Ability.EDIT_RETENTION: "Change how long bodies are kept",
+    Ability.EDIT_WORKSPACE: "Change the settings of the workspace",
 }
 
 

@@ -10,9 +10,11 @@ from django.db.models import Q
 
 from effects.core.vocabulary import EffectClass, Role
 from effects.fields import WordField
+from effects.models_audit import AuditEntry
 from effects.models_people import DeskSession, MemberChange
 
 __all__ = [
+    "AuditEntry",
     "Connection",
     "ConnectionChange",
     "DeskSession",

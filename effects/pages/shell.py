@@ -26,10 +26,11 @@ class Page:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One line of the navigation: a page, or several that belong together. Its link leads to the
-    first of those that the person may see."""
+    first of those that the person may see, and so does `key`, typed after `g`."""
 
     word: str
     icon: str
+    key: str
     pages: tuple[Page, ...]
 
     @property
@@ -39,11 +40,6 @@ class Entry:
     @property
     def current(self) -> bool:
         return any(page.current for page in self.pages)
-
-    @property
-    def key(self) -> str:
-        """The letter that leads there after `g`."""
-        return self.word[0].lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +56,41 @@ class Shell:
     zone_is_chosen: bool
 
 
-# Word and icon, then the pages: word, url name, how the url names of the pages below it begin, and
-# who may see it. A page that is not part of this installation is left out, and so is an entry
+# Word, icon and key, then the pages: word, url name, how the url names of the pages below it begin,
+# and who may see it. A page that is not part of this installation is left out, and so is an entry
 # without pages.
 _NAVIGATION: Final = (
     (
         "Queue",
         "queue",
-        (("Queue", "queue", ("queue", "call", "decision", "bulk"), Ability.SEE),),
+        "q",
+        (("Queue", "queue", ("queue", "call", "decision", "bulk", "view"), Ability.SEE),),
     ),
-    ("Events", "turns", (("Events", "turns", ("event", "turn"), Ability.SEE),)),
-    ("Runs", "runs", (("Runs", "runs", ("run",), Ability.SEE),)),
+    (
+        "Turns",
+        "turns",
+        "u",
+        (
+            ("Turns", "turns", ("turn",), Ability.SEE),
+            ("Events", "events", ("event",), Ability.SEE),
+            ("Read a stream", "capture", ("capture",), Ability.SEE),
+        ),
+    ),
+    ("Runs", "runs", "r", (("Runs", "runs", ("run",), Ability.SEE),)),
+    (
+        "Exposure",
+        "exposure",
+        "e",
+        (
+            ("Exposure", "exposure", ("exposure",), Ability.SEE),
+            ("Trends", "trends", ("trend",), Ability.SEE),
+            ("Weekly report", "weekly-report", ("weekly-report",), Ability.SEE),
+        ),
+    ),
     (
         "Duplicates",
         "duplicate",
+        "d",
         (
             ("Duplicates", "duplicates", ("duplicate",), Ability.SEE),
             ("Ghosts", "ghosts", ("ghost",), Ability.SEE),
@@ -83,8 +100,10 @@ _NAVIGATION: Final = (
     (
         "Tools",
         "tools",
+        "t",
         (
             ("Tools", "tools", ("tool",), Ability.SEE),
+            ("Double fire", "tools-double-fire", ("tools-double-fire",), Ability.SEE),
             ("Contracts", "tool-contracts", ("tool-contract",), Ability.SEE),
             ("Connections", "connections", ("connection",), Ability.EDIT_TOOLS),
             ("Customer texts", "customer-texts", ("customer-texts",), Ability.SEE),
@@ -93,7 +112,9 @@ _NAVIGATION: Final = (
     (
         "Messages",
         "download",
+        "m",
         (
+            ("Notifications", "notifications", ("notification",), Ability.SEE_NOTIFICATIONS),
             ("Webhooks", "webhooks", ("webhook",), Ability.SEE_WEBHOOKS),
             ("Outbox", "outbox", ("outbox",), Ability.SEE_WEBHOOKS),
         ),
@@ -101,13 +122,26 @@ _NAVIGATION: Final = (
     (
         "People",
         "people",
+        "p",
         (
             ("People", "people", ("people", "person"), Ability.SEE),
             ("Second person", "second-person", ("second-person",), Ability.SEE),
             ("API tokens", "tokens", ("token",), Ability.SEE_TOKENS),
         ),
     ),
-    ("Sandbox", "sandbox", (("Sandbox", "sandbox", ("sandbox",), Ability.SEE),)),
+    (
+        "Admin",
+        "settings",
+        "a",
+        (
+            ("Health", "health", ("health",), Ability.SEE),
+            ("Audit log", "audit-log", ("audit-log",), Ability.SEE_AUDIT),
+            ("Redaction", "redaction", ("redaction",), Ability.SEE),
+            ("Retention", "retention", ("retention",), Ability.SEE),
+            ("Workspace", "workspace-settings", ("workspace-settings",), Ability.SEE),
+        ),
+    ),
+    ("Sandbox", "sandbox", "s", (("Sandbox", "sandbox", ("sandbox",), Ability.SEE),)),
 )
 
 
@@ -158,17 +192,17 @@ def _entries(request: HttpRequest | None, role: Role | None = None) -> tuple[Ent
     match = getattr(request, "resolver_match", None)
     here = (match.url_name or "") if match else ""
     # Where several fit, the longest beginning is meant: a tool's contract is a contract, no tool.
-    begun = (begin for _, _, pages in _NAVIGATION for _, _, below, _ in pages for begin in below)
+    begun = (begin for *_, pages in _NAVIGATION for _, _, below, _ in pages for begin in below)
     mine = max(filter(here.startswith, begun), key=len, default=None)
     found = []
-    for word, icon, listed in _NAVIGATION:
+    for word, icon, key, listed in _NAVIGATION:
         pages = tuple(
             Page(word=name, address=address, current=mine in below)
             for name, url_name, below, ability in listed
             if (role is None or can(role, ability)) and (address := _address(url_name))
         )
         if pages:
-            found.append(Entry(word=word, icon=icon, pages=pages))
+            found.append(Entry(word=word, icon=icon, key=key, pages=pages))
     return tuple(found)
 
 
