@@ -56,6 +56,7 @@ class Environment:
     api_url: str
     hosts: tuple[str, ...]
     secret_key: str | None
+    sealing_keys: tuple[str, ...]
     debug: bool
     # Origins in the own network that look-ups may reach; everything else must be public.
     private_origins: tuple[str, ...]
@@ -196,6 +197,7 @@ def read_environment(values: Mapping[str, str], *, base: Path) -> Environment:
         api_url=api_url,
         hosts=tuple(hosts),
         secret_key=_secret_key(reader),
+        sealing_keys=_sealing_keys(reader),
         debug=reader.switch("COUNTERFOIL_DEBUG"),
         private_origins=reader.origins("COUNTERFOIL_PRIVATE_ORIGINS", check="effects.E012"),
         connection_seconds=reader.seconds(
@@ -232,6 +234,21 @@ def _secret_key(reader: _Reader) -> str | None:
             "every machine, or leave it out on a single one.",
         )
     return said
+
+
+def _sealing_keys(reader: _Reader) -> tuple[str, ...]:
+    """Return the keys that seal stored secrets, newest first; none: the secret key does."""
+    said = (reader.text("COUNTERFOIL_SEALING_KEYS") or "").split()
+    for one in said:
+        if len(one) < SECRET_KEY_CHARACTERS_MIN:
+            reader.reject(
+                "COUNTERFOIL_SEALING_KEYS",
+                check="effects.E006",
+                wanted=f"long enough: one of its keys has {len(one)} characters",
+                hint=f"Give keys of at least {SECRET_KEY_CHARACTERS_MIN} random characters with "
+                "white space between them, the newest first.",
+            )
+    return tuple(said)
 
 
 def _public_urls(reader: _Reader, ports: Mapping[str, int]) -> tuple[str, str]:

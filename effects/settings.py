@@ -35,6 +35,8 @@ COUNTERFOIL_PRIVATE_ORIGINS = [
 
 # Made up and kept on a single machine; `effects.checks` warns where there may be several.
 SECRET_KEY = ENVIRONMENT.secret_key or kept_secret(COUNTERFOIL_VAR / "secret_key")
+# What people enter as a secret is sealed in the database; losing these keys loses those secrets.
+COUNTERFOIL_SEALING_KEYS = ENVIRONMENT.sealing_keys or (SECRET_KEY,)
 
 DEBUG = ENVIRONMENT.debug
 _https = COUNTERFOIL_DESK_URL.startswith("https://")
