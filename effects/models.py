@@ -12,6 +12,7 @@ from effects.core.vocabulary import EffectClass, Role
 from effects.fields import WordField
 from effects.models_audit import AuditEntry
 from effects.models_people import DeskSession, MemberChange
+from effects.models_registry import MeasureMark, ToolHour, ToolMeasured
 
 __all__ = [
     "AuditEntry",
@@ -19,10 +20,13 @@ __all__ = [
     "ConnectionChange",
     "DeskSession",
     "LookupTrial",
+    "MeasureMark",
     "MemberChange",
     "Membership",
     "Tool",
     "ToolChange",
+    "ToolHour",
+    "ToolMeasured",
     "Workspace",
 ]
 
@@ -189,6 +193,8 @@ class Tool(models.Model):
     amount_is_minor = models.BooleanField(default=True)  # 14900 is 149.00
     currency_field = models.CharField(max_length=200, blank=True, default="")
     customer_field = models.CharField(max_length=200, blank=True, default="")
+    # What to do when a call of it is undecided, as people wrote it: the Markdown of notes.
+    runbook = models.TextField(blank=True, default="", db_default="", max_length=10_000)
 
     version = models.PositiveIntegerField(default=1)
 

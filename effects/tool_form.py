@@ -19,6 +19,7 @@ from effects.tools import CLASS_WORDS, CONTRACT_WORDS
 
 SECONDS_MAX: Final = 10 * 365 * DAY_SECONDS
 RULES_NAMED_MAX: Final = 100
+RUNBOOK_CHARACTERS_MAX: Final = 10_000
 
 
 class CheckLookup(Protocol):
@@ -114,6 +115,16 @@ class DefaultsField(forms.CharField):
         return found
 
 
+class RunbookField(forms.CharField):
+    """A text with its lines as they were typed; browsers send each line's end as two characters."""
+
+    widget = forms.Textarea
+
+    @override
+    def to_python(self, value: Any) -> str:
+        return str(super().to_python(value) or "").replace("\r\n", "\n").replace("\r", "\n")
+
+
 if TYPE_CHECKING:
     _FormOfTool = forms.ModelForm[Tool]
 else:  # Django's own class takes no parameter when it runs.
@@ -191,6 +202,13 @@ class ToolForm(_FormOfTool):
     defaults = DefaultsField(
         label="Defaults", required=False, help_text="One name = value a line; a value is JSON."
     )
+    runbook = RunbookField(
+        label="Runbook",
+        required=False,
+        max_length=RUNBOOK_CHARACTERS_MAX,
+        help_text="What to do when a call of it is undecided: whom to ask, where to look. Shown on "
+        "every call. Lists with -, **strong**, `code` and links, as in notes.",
+    )
     reason = forms.CharField(label="Reason", max_length=500, help_text="Kept with the version.")
 
     class Meta:
@@ -201,7 +219,7 @@ class ToolForm(_FormOfTool):
             *("release_lapse_minutes", "server_working_seconds_max", "horizon_days"),
             *("hold_in_turn", "agent_may_repeat", "sends_offline", "connection", "lookup_kind"),
             *("lookup", "lookups_max", "summary", "amount_field", "amount_is_minor"),
-            *("currency_field", "customer_field"),
+            *("currency_field", "customer_field", "runbook"),
         ]
         labels = {
             "key_name": "Key is sent as",
@@ -354,7 +372,7 @@ class ToolForm(_FormOfTool):
 
 
 _RULE_LISTS: Final = ("volatile", "drop_null", "instants", "business")
-_LONG_TEXTS: Final = {"lookup": 8, "defaults": 3, "note": 2, "reason": 2}
+_LONG_TEXTS: Final = {"lookup": 8, "defaults": 3, "note": 2, "reason": 2, "runbook": 8}
 
 
 def _initial(tool: Tool | None) -> dict[str, Any]:

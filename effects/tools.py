@@ -55,6 +55,7 @@ FIELD_WORDS: Final = {
     "amount_is_minor": "Amount in minor units",
     "currency_field": "Currency field",
     "customer_field": "Customer field",
+    "runbook": "Runbook",
     "registered": "Registered",
 }
 
@@ -264,8 +265,13 @@ def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> l
             after=_value_words(name, after.get(name)),
         )
         for name, words in FIELD_WORDS.items()
-        if before.get(name) != after.get(name)
+        if not _equal(before.get(name), after.get(name))
     ]
+
+
+def _equal(before: Any, after: Any) -> bool:
+    """Versions from before there was a field hold nothing about it, which is no change."""
+    return before == after or (before in (None, "") and after in (None, ""))
 
 
 def _value_words(name: str, value: Any) -> str:
@@ -273,6 +279,8 @@ def _value_words(name: str, value: Any) -> str:
         return window_words(value)
     if name in _DURATIONS:
         return "not published" if value is None else write_duration(int(value))
+    if name == "runbook" and value:
+        return f"{len(value)} characters"
     if name == "effect_class":
         return CLASS_WORDS[EffectClass(value)]
     if isinstance(value, bool):
