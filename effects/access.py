@@ -11,7 +11,7 @@ from typing import Concatenate, Final
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django_htmx.middleware import HtmxDetails
 
 from effects.core.vocabulary import Role
@@ -239,7 +239,7 @@ class DeskRequest(HttpRequest):
 
 
 def membership_required[**P](
-    view: Callable[Concatenate[DeskRequest, P], HttpResponse],
+    view: Callable[Concatenate[DeskRequest, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
     """Lets only members in, and puts `membership`, `workspace` and `role` on the request.
 

@@ -37,8 +37,12 @@ class ShownTimes:
 
     def exact(self, instant: datetime) -> str:
         """Day, time to the second and zone: "29 Nov 2026 22:40:00 CET"."""
-        zone = "UTC" if self.word == "utc" else self.zone
-        return f"{instant.astimezone(ZoneInfo(zone)):%-d %b %Y %H:%M:%S %Z}"
+        return f"{instant.astimezone(ZoneInfo(self.exact_zone)):%-d %b %Y %H:%M:%S %Z}"
+
+    @property
+    def exact_zone(self) -> str:
+        """The zone that exact times are written in, by its IANA name."""
+        return "UTC" if self.word == "utc" else self.zone
 
     @staticmethod
     def exact_utc(instant: datetime) -> str:
@@ -48,6 +52,11 @@ class ShownTimes:
     def iso(instant: datetime) -> str:
         """RFC 3339 in UTC, to the millisecond, as `<time datetime>` takes it."""
         return f"{instant.astimezone(UTC).isoformat(timespec='milliseconds')[:-6]}Z"
+
+    @staticmethod
+    def iso_exact(instant: datetime) -> str:
+        """RFC 3339 in UTC with every digit that is kept, for programs."""
+        return f"{instant.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
 
 
 @lru_cache(maxsize=1)

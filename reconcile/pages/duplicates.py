@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from effects import audit
 from effects.access import Ability, DeskRequest, can, membership_required, needs, require
 from effects.core.diagnosis import DEFAULTS, Layer
 from effects.core.diagnosis.bands import SOURCES
 from effects.core.problems import ClaimNotFound
+from effects.exporting import csv_response
+from effects.pages.settings import shown_times
 from ledger import queries
 from reconcile.duplicates import (
     acting,
@@ -76,21 +79,28 @@ def duplicates(request: DeskRequest) -> HttpResponse:
         ),
         "minutes": finding.SAME_AMOUNT_MINUTES,
         "alarms": on_the_wire.alarms(workspace_id),
+        "no_export": "" if can(request.role, Ability.EXPORT) else needs(Ability.EXPORT),
     }
     return render(request, "reconcile/duplicates.html", context)
 
 
 @require_safe
 @membership_required
-def duplicates_csv(request: DeskRequest) -> HttpResponse:
+def duplicates_csv(request: DeskRequest) -> StreamingHttpResponse:
     """Every group that the filters of the address choose, up to `EXPORT_MAX`."""
+    require(request, Ability.EXPORT)
     filters = listing.read_filters(request.GET)
     groups = listing.chosen(request.workspace.pk, filters)[: listing.EXPORT_MAX]
-    text = "".join(export.lines(groups))
-    response = HttpResponse(text, content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = 'attachment; filename="duplicates.csv"'
-    response["X-Content-Type-Options"] = "nosniff"
-    return response
+    audit.keep(
+        request.workspace.pk,
+        "duplicates.exported",
+        user_id=request.user.pk,
+        target="Duplicates as CSV",
+        address=reverse("duplicates") + filters.address(),
+        after={"groups": len(groups)},
+    )
+    times = shown_times(request)
+    return csv_response("duplicates.csv", export.COLUMNS, groups, times=times)
 
 
 @require_safe

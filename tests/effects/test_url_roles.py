@@ -122,7 +122,7 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "tool-lookup": (sees_own(ADMIN), does_own(ADMIN, status=200)),
     "tool-lookup-answer": (Answers(status=404, roles=ADMIN, elsewhere=404), NO),  # another's
     "duplicates": (sees(), NO),
-    "duplicates-csv": (sees(), NO),
+    "duplicates-csv": (sees(STAFF), NO),
     "duplicate": (sees_own(), NO),
     "duplicate-say": (NO, does_own(DECIDERS)),
     "duplicate-constants": (sees(), does(ADMIN, status=422)),
