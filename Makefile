@@ -7,7 +7,7 @@ LIKE_PRODUCTION = env COUNTERFOIL_SECRET_KEY=$$(head -c 64 /dev/urandom | base64
 	COUNTERFOIL_VAR=.cache/check DATABASE_URL=postgresql://counterfoil@localhost/counterfoil \
 	CELERY_BROKER_URL=amqp://localhost// COUNTERFOIL_DESK_URL=https://desk.example.com
 
-.PHONY: demo up test check slow faultlab cases bench lock ready
+.PHONY: demo up test check slow faultlab cases bench screenshots lock ready
 
 demo: ready ## everything, with a provider that misbehaves and agents that meet it
 	@exec $(PYTHON) manage.py demo
@@ -39,6 +39,12 @@ lock: ready ## resolve requirements.lock again; needs uv
 
 bench: ready ## claim and completion as a ratio to the bare PostgreSQL work of the same run
 	@exec $(PYTHON) -m tests.bench
+
+# Names of pages or how they begin, with commas: make screenshots PAGES=queue,call
+PAGES =
+
+screenshots: ready ## every page in light, dark and narrow, into var/screenshots; nothing is judged
+	@exec $(PYTHON) -m tests.screenshots $(PAGES)
 
 faultlab: ready ## what goes wrong between a model, a tool and a provider, produced for real
 	@exec $(PYTHON) -m tests.faultlab
