@@ -1,40 +1,29 @@
 """Deliveries: signed, handed over, tried again with growing pauses, and each try on record.
 
-Messages follow Standard Webhooks
-(https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md): the
-headers `webhook-id`, `webhook-timestamp` and `webhook-signature`, 2xx for "taken", 410 for "never
-again". A receiver may get a message twice, because an answer can be lost; its id is the same then.
+Messages are signed by Standard Webhooks (`reconcile.posting`): 2xx is "taken", 410 "never again". A
+receiver may get a message twice, because an answer can be lost; its id is the same then.
 """
 
 from __future__ import annotations
 
 import os
-import random
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
 
-from django.conf import settings
 from django.db import transaction
-from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
 
 from ledger import queries
-from reconcile.adapters.door import (
-    Answered,
-    Limits,
-    NoAnswer,
-    NotAllowed,
-    Way,
-    deliver,
-    origin_of,
-)
 from reconcile.outbox.models import AgentAddress, OutboxDelivery, OutboxMessage
+from reconcile.posting.handing import (
+    Taken,
+    UnusableSecret,
+    next_try,
+    post,
+    signature_headers,
+)
 
 SECRETS_MAX: Final = 5
-ANSWER_SECONDS_MAX: Final = 15.0
-ANSWER_BYTES_MAX: Final = 64 * 1024
-SAID_CHARACTERS_MAX: Final = 300
 LOG_LINES_MAX: Final = 30
 
 PAUSES: Final = tuple(
@@ -43,24 +32,8 @@ PAUSES: Final = tuple(
 )
 """Between one try and the next: 5 s to a day, about three days in all, near what the specification
 recommends. After the last one a person may still send it again."""
-PAUSE_JITTER: Final = 0.1
-RETRY_AFTER_SECONDS_MAX: Final = 86_400
-THROTTLED: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 _State = OutboxDelivery.State
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What one try brought. `status` None: no answer; `why` says what to do about it."""
-
-    status: int | None
-    why: str
-    retry_after_seconds: int | None = None
-
-    @property
-    def ok(self) -> bool:
-        return self.status is not None and 200 <= self.status <= 299
 
 
 def take_due(limit: int, lease_seconds: int) -> list[int]:
@@ -101,14 +74,6 @@ def secrets_of(address: AgentAddress) -> list[str]:
     return os.environ.get(address.secret_name, "").split()[:SECRETS_MAX]
 
 
-def way_to(url: str) -> Way:
-    """Where an address leads. Raises `NotAllowed` for one that cannot be used."""
-    origin = origin_of(url)
-    allowed = {origin_of(one) for one in settings.COUNTERFOIL_PRIVATE_ORIGINS}
-    limits = Limits(seconds=ANSWER_SECONDS_MAX, bytes=ANSWER_BYTES_MAX)
-    return Way(origin=origin, private=origin in allowed, limits=limits)
-
-
 def _superseded(delivery: OutboxDelivery) -> bool:
     """Whether the receiver would be told something that is not so any more."""
     message = delivery.message
@@ -124,47 +89,20 @@ def _try(message: OutboxMessage, address: AgentAddress) -> Taken:
     secrets = secrets_of(address)
     if not secrets:
         return Taken(status=None, why=f"The variable {address.secret_name} is not set here.")
-    # Not the ledger's clock: the receiver compares it with its own.
-    at = datetime.now(UTC)
     text = bytes(message.body).decode()
     try:
-        signed = [Webhook(secret).sign(message.public_id, at, text) for secret in secrets]
-    except (ValueError, EmptyWebhookSecretError):
+        signed = signature_headers(message.public_id, text, secrets)
+    except UnusableSecret:
         return Taken(
             status=None,
             why=f"{address.secret_name} holds no signing secret: whsec_ and then base64.",
         )
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "Counterfoil",
-        "webhook-id": message.public_id,
-        "webhook-timestamp": str(int(at.timestamp())),
-        "webhook-signature": " ".join(signed),
-    }
-    try:
-        answer = deliver(address.url, text.encode(), way=way_to(address.url), headers=headers)
-    except (NotAllowed, NoAnswer) as error:
-        return Taken(status=None, why=str(error))
-    return _read(answer)
-
-
-def _read(answer: Answered) -> Taken:
-    if 200 <= answer.status <= 299:
-        return Taken(status=answer.status, why="Taken.")
-    retry_after = answer.headers.get("retry-after", "")
-    said = answer.body[:SAID_CHARACTERS_MAX].decode("utf-8", "replace").strip()
-    return Taken(
-        status=answer.status,
-        why=f"Answered {answer.status}: {said}" if said else f"Answered {answer.status}.",
-        retry_after_seconds=min(int(retry_after), RETRY_AFTER_SECONDS_MAX)
-        if answer.status in THROTTLED and retry_after.isascii() and retry_after.isdecimal()
-        else None,
-    )
+    return post(address.url, text, signed)
 
 
 def _note(delivery: OutboxDelivery, taken: Taken) -> OutboxDelivery:
     now = queries.clock()
-    why = "".join(c for c in taken.why if c.isprintable())[:SAID_CHARACTERS_MAX]
+    why = taken.line
     line = {"at": now.isoformat(), "status": taken.status, "said": why}
     with transaction.atomic():
         delivery = OutboxDelivery.objects.select_for_update().get(pk=delivery.pk)
@@ -181,18 +119,11 @@ def _note(delivery: OutboxDelivery, taken: Taken) -> OutboxDelivery:
             address.update(gone_at=now)
         else:
             address.filter(failing_since=None).update(failing_since=now)
-            delivery.due_at = _next_at(delivery.tries, taken, now)
+            delivery.due_at = next_try(delivery.tries, PAUSES, taken, now)
             if delivery.due_at is None:
                 delivery.state = _State.GIVEN_UP
         delivery.save()
     return delivery
-
-
-def _next_at(tries: int, taken: Taken, now: datetime) -> datetime | None:
-    if tries > len(PAUSES):
-        return None
-    pause = PAUSES[tries - 1] * random.uniform(1, 1 + PAUSE_JITTER)  # noqa: S311 - no secret hangs on it
-    return now + max(pause, timedelta(seconds=taken.retry_after_seconds or 0))
 
 
 def _ended(delivery: OutboxDelivery, state: str, why: str) -> OutboxDelivery:

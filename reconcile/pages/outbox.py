@@ -20,6 +20,7 @@ from reconcile.adapters.door import NotAllowed
 from reconcile.outbox import composing, sending
 from reconcile.outbox.models import AgentAddress, OutboxDelivery
 from reconcile.outbox.news import NewsType
+from reconcile.posting.handing import way_to
 
 ROWS_MAX: Final = 50
 ADDRESSES_MAX: Final = 20
@@ -72,7 +73,7 @@ class AddressForm(forms.Form):
     def clean_url(self) -> str:
         url = str(self.cleaned_data["url"])
         try:
-            way = sending.way_to(url)
+            way = way_to(url)
         except NotAllowed as error:
             raise forms.ValidationError(str(error)) from None
         if url.startswith("http://") and not way.private:

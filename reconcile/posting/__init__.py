@@ -1,0 +1,1 @@
+"""Handing our own messages over to the addresses that people registered for them."""
