@@ -80,6 +80,12 @@ def customer(tool: Described, arguments_text: str | None) -> str | None:
     return _plain(_at(arguments, tool.customer_field))
 
 
+def has_value(arguments_text: str | None, path: str) -> bool:
+    """Whether the arguments have anything at a path: a list and an object count, null does not."""
+    arguments = _read(arguments_text)
+    return arguments is not None and _at(arguments, path) is not None
+
+
 def field_paths(template: str) -> tuple[str, ...]:
     """The paths that a summary template names, in order, `amount` and `customer` among them."""
     return tuple(hole.strip() for hole in _HOLE.findall(template))

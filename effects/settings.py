@@ -167,6 +167,7 @@ CELERY_IMPORTS = (
     "reconcile.connecting.tasks",
     "reconcile.duplicates.tasks",
     "reconcile.outbox.tasks",
+    "reconcile.registry.tasks",
 )
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -204,6 +205,11 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "reconcile.connecting.tasks.tick",
         "schedule": 15.0,
         "options": {"expires": 15},
+    },
+    "registry": {
+        "task": "reconcile.registry.tasks.measure",
+        "schedule": 60.0,
+        "options": {"expires": 60},
     },
     "windows": {
         "task": "reconcile.outbox.tasks.windows",

@@ -66,11 +66,14 @@ FIELD_WORDS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lint:
     """One remark about a tool. `bad`: something will go wrong, rather than be merely unknown.
-    `source`: where it stands what the provider promises."""
+    `source`: where it stands what the provider promises. `todo`: what to do about it. `claims` name
+    calls that it rests on, where it rests on calls."""
 
     words: str
     bad: bool = False
     source: Source | None = None
+    todo: str = ""
+    claims: tuple[str, ...] = ()
 
 
 def lint(tool: Tool) -> tuple[Lint, ...]:
@@ -93,7 +96,8 @@ def _lint_registered(tool: Tool) -> tuple[Lint, ...]:
     if tool.registered:
         return ()
     words = "seen in a claim, registered by nobody: counts as an unkeyed write"
-    return (Lint(words=words, bad=True),)
+    todo = "Register it with the class that it has; until then nobody can be asked about it."
+    return (Lint(words=words, bad=True, todo=todo),)
 
 
 def _lint_contract(tool: Tool) -> tuple[Lint, ...]:
@@ -102,15 +106,17 @@ def _lint_contract(tool: Tool) -> tuple[Lint, ...]:
     terms = contract_of(tool.contract)
     if terms is None:
         words = f"the contract {tool.contract} is not known here: nothing is taken from it"
-        return (Lint(words=words, bad=True),)
+        return (Lint(words=words, bad=True, todo="Choose one of the contracts that are."),)
+    todo = "Read what the provider says, then change the figure, or the contract."
     said = tuple(
-        Lint(words=remark.words, bad=remark.bad, source=remark.source)
+        Lint(words=remark.words, bad=remark.bad, source=remark.source, todo=todo)
         for remark in remarks(promise_of(tool), terms)
     )
     kind = tool.connection.kind if tool.connection else ""
     if kind in _PROVIDERS_OWN_KINDS and terms.name != "generic" and kind not in terms.adapters:
         words = f"the contract is {terms.provider}'s, the connection {tool.connection} is not"
-        return (*said, Lint(words=words, bad=True))
+        todo = "Choose the connection of the provider that the tool calls, or its contract."
+        return (*said, Lint(words=words, bad=True, todo=todo))
     return said
 
 
@@ -136,20 +142,27 @@ def _lint_lookup(tool: Tool) -> tuple[Lint, ...]:
     if not tool.lookup_kind:
         if tool.effect_class == EffectClass.UNKEYED_WRITE:
             words = "unkeyed write, no look-up: every timeout will need a person"
-            return (Lint(words=words, bad=True),)
-        return (Lint(words="no look-up: after a timeout only a retry with the key can tell"),)
+            return (Lint(words=words, bad=True, todo=_ADD_LOOKUP),)
+        words = "no look-up: after a timeout only a retry with the key can tell"
+        return (Lint(words=words, todo=_ADD_LOOKUP),)
     if tool.connection is None:
-        return (Lint(words="look-up without a connection: nobody can be asked", bad=True),)
+        words = "look-up without a connection: nobody can be asked"
+        return (Lint(words=words, bad=True, todo="Choose the account that is to be asked."),)
     if tool.lookup_kind.split(".")[0] != tool.connection.kind:
         words = f"look-up and connection {tool.connection.name} do not fit: nobody can be asked"
-        return (Lint(words=words, bad=True),)
+        todo = "Choose a look-up of that connection's kind, or another connection."
+        return (Lint(words=words, bad=True, todo=todo),)
     return ()
+
+
+_ADD_LOOKUP: Final = "Add a look-up: a list, a status address, or a table that can be read."
 
 
 def _lint_words(tool: Tool) -> tuple[Lint, ...]:
     if tool.effect_class == EffectClass.READ or tool.summary:
         return ()
-    return (Lint(words="no summary: people read raw arguments"),)
+    todo = "Write one line with the fields that tell people what it was about."
+    return (Lint(words="no summary: people read raw arguments", todo=todo),)
 
 
 # What a change does to calls that are undecided now

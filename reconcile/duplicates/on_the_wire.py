@@ -40,12 +40,12 @@ def of_tool(tool: Tool) -> WireCheck | None:
         return None
     rows = call(_SEEN, (tool.workspace_id, tool.pk, REQUESTS_MAX))
     return check_wire(
-        RequestSeen(operation=claim, granted=_granted(key, sent, generation), key=seen)
+        RequestSeen(operation=claim, granted=granted_keys(key, sent, generation), key=seen)
         for claim, key, sent, generation, seen in rows
     )
 
 
-def _granted(key: str, sent: str | None, generation: int) -> frozenset[str]:
+def granted_keys(key: str, sent: str | None, generation: int) -> frozenset[str]:
     """Every key that attempts of the claim were given: see `Claim.key_sent`."""
     own = (f"{key}-{number}" for number in range(1, generation + 1))
     return frozenset(own) | ({sent} if sent else frozenset())

@@ -82,6 +82,7 @@ def _request(said: Mapping[str, Any], _number: int) -> Line:
         "key": text(said, "idempotency_key"),
         "call_id": text(said, "tool_call_id"),
         "retry_count": _retries(said),
+        "method": text(said, "method"),
         "attempt": text(said, "attempt"),
     }
     return Line(

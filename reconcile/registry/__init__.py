@@ -1,0 +1,1 @@
+"""The registry of tools as people work with it: measured, checked, previewed, taken in and out."""
