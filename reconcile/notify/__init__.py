@@ -1,0 +1,1 @@
+"""Telling people in time: rules over the open calls, channels, acknowledgements, deliveries."""
