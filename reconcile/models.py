@@ -23,6 +23,14 @@ from reconcile.late.models import Alert, Contradiction
 from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
 from reconcile.models_webhooks import ConnectionReads, WebhookAddress, WebhookDelivery
 from reconcile.notes.models import Mention
+from reconcile.notify.models import (
+    Notification,
+    NotificationAck,
+    NotificationChannel,
+    NotificationDelivery,
+    NotificationItem,
+    NotificationRule,
+)
 from reconcile.outbox.models import (
     AgentAddress,
     OutboxCue,
@@ -52,6 +60,12 @@ __all__ = [
     "GhostSaid",
     "ImportedEvidence",
     "Mention",
+    "Notification",
+    "NotificationAck",
+    "NotificationChannel",
+    "NotificationDelivery",
+    "NotificationItem",
+    "NotificationRule",
     "OutboxCue",
     "OutboxDelivery",
     "OutboxMark",
