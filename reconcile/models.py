@@ -18,6 +18,14 @@ from reconcile.duplicates.models import (
     ImportedEvidence,
     RetryConstants,
 )
+from reconcile.exposure.models import (
+    ExposureLevel,
+    RolledDay,
+    StreamDay,
+    ToolDay,
+    ToolSlot,
+    UnsureCall,
+)
 from reconcile.ghosts.models import Ghost, GhostSaid
 from reconcile.late.models import Alert, Contradiction
 from reconcile.models_people import Proposal, SecondPersonRule, Snooze, Take
@@ -55,6 +63,7 @@ __all__ = [
     "CustomerText",
     "DuplicateAct",
     "DuplicateGroup",
+    "ExposureLevel",
     "FindingMark",
     "Ghost",
     "GhostSaid",
@@ -72,12 +81,17 @@ __all__ = [
     "OutboxMessage",
     "Proposal",
     "RetryConstants",
+    "RolledDay",
     "Run",
     "RunItem",
     "SecondPersonRule",
     "Snooze",
+    "StreamDay",
     "Submission",
     "Take",
+    "ToolDay",
+    "ToolSlot",
+    "UnsureCall",
     "WebhookAddress",
     "WebhookDelivery",
 ]
