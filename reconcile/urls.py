@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from reconcile.pages import (
     aside,
     assign,
+    audit_log,
     bulk,
     call,
     chain,
@@ -14,6 +15,7 @@ from reconcile.pages import (
     decision,
     duplicates,
     ghosts,
+    health,
     late,
     lookup_test,
     outbox,
@@ -61,6 +63,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "calls/<uuid:claim_id>/cases/<int:case_id>/close", aside.close_case, name="call-case-close"
     ),
     path("customer-texts/", customer.texts_page, name="customer-texts"),
+    path("health/", health.health, name="health"),
+    path("audit-log/", audit_log.audit_log, name="audit-log"),
+    path("audit-log/export.csv", audit_log.audit_log_csv, name="audit-log-csv"),
+    path("audit-log/export.jsonl", audit_log.audit_log_json, name="audit-log-json"),
     path("chain/verify/", chain.verify, name="chain-verify"),
     path("second-person/", second_person.second_person, name="second-person"),
     path("second-person/retire/", second_person.retire, name="second-person-retire"),

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, override
 from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from effects import audit
 from effects.access import (
     Ability,
     DeskRequest,
@@ -88,7 +91,9 @@ def tokens(request: DeskRequest) -> HttpResponse:
     if form.errors:
         return _page(request, form, status=UNPROCESSABLE)
     scopes = [TokenScope(word) for word in form.cleaned_data["scopes"]]
-    token, plain = auth.issue(request.workspace, name, scopes, request.user)
+    with transaction.atomic():
+        token, plain = auth.issue(request.workspace, name, scopes, request.user)
+        _keep(request, "token.issued", token, after={"scopes": [str(one) for one in scopes]})
     return render(request, "ledger/tokens_issued.html", _issued(token, plain))
 
 
@@ -100,7 +105,11 @@ def revoke(request: DeskRequest, token_id: int) -> HttpResponse:
     found = next((one for one in auth.tokens(request.workspace) if one.pk == token_id), None)
     if found is None:
         raise Http404("No token of this workspace has this number.")
-    if auth.revoke(request.workspace, token_id):
+    with transaction.atomic():
+        was_open = auth.revoke(request.workspace, token_id)
+        if was_open:
+            _keep(request, "token.revoked", found)
+    if was_open:
         messages.success(
             request,
             f"The token {found.name} ({found.prefix}…) is revoked: the next request with it is "
@@ -109,6 +118,18 @@ def revoke(request: DeskRequest, token_id: int) -> HttpResponse:
     else:
         messages.info(request, "The token was revoked already.")
     return redirect("tokens")
+
+
+def _keep(request: DeskRequest, act: str, token: ApiToken, *, after: Any = None) -> None:
+    """The audit log names a token by what is safe to show of it."""
+    audit.keep(
+        request.workspace.pk,
+        act,
+        user_id=request.user.pk,
+        target=f"{token.name} ({token.prefix}…)",
+        address=reverse("tokens"),
+        after=after,
+    )
 
 
 def _page(request: DeskRequest, form: TokenForm, *, status: int = 200) -> HttpResponse:

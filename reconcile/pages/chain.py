@@ -22,4 +22,4 @@ def verify(request: DeskRequest) -> HttpResponse:
     else:
         many = f"{check.decisions:,} decision{'s' if check.decisions != 1 else ''}"
         messages.success(request, f"The chain of {many} holds.")
-    return HttpResponseRedirect(reverse("second-person") + "#chain")
+    return HttpResponseRedirect(reverse("audit-log") + "#chain")

@@ -28,7 +28,6 @@ from ledger import queries
 from reconcile import team
 from reconcile.action_names import ActionName
 from reconcile.asking import PROPOSAL_HOURS_MAX
-from reconcile.audit import chain
 from reconcile.models import SecondPersonRule
 from reconcile.pages.call import clean_text
 from reconcile.second_person import APPROVER_ROLES, RULED, Rule
@@ -207,8 +206,6 @@ def _page(
         "typed": typed,
         "errors": errors,
         "hours_max": PROPOSAL_HOURS_MAX,
-        "may_verify": can(request.role, Ability.VERIFY_CHAIN),
-        "chain_check": chain.last_check(request.workspace.pk),
         "may_edit": can(request.role, Ability.EDIT_RULES),
         "needs": needs(Ability.EDIT_RULES),
         "role": ROLE_WORDS[request.role],

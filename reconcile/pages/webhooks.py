@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from effects import audit
 from effects.access import Ability, DeskRequest, can, membership_required, needs, require
 from effects.models import Connection
 from ledger import queries
@@ -131,14 +133,25 @@ def address(request: DeskRequest, connection_id: int) -> HttpResponse:
             "the secret itself.",
         )
         return redirect("webhooks")
-    WebhookAddress.objects.update_or_create(
-        connection=connection,
-        defaults={"secret_name": name},
-        create_defaults={
-            "secret_name": name,
-            "public_id": secrets.token_urlsafe(PUBLIC_ID_BYTES),
-        },
-    )
+    with transaction.atomic():
+        before = WebhookAddress.objects.filter(connection=connection).first()
+        WebhookAddress.objects.update_or_create(
+            connection=connection,
+            defaults={"secret_name": name},
+            create_defaults={
+                "secret_name": name,
+                "public_id": secrets.token_urlsafe(PUBLIC_ID_BYTES),
+            },
+        )
+        audit.keep(
+            request.workspace.pk,
+            "webhook_address.changed",
+            user_id=request.user.pk,
+            target=connection.name,
+            address=reverse("webhooks"),
+            before={"secret_name": before.secret_name} if before else None,
+            after={"secret_name": name},
+        )
     messages.success(request, f"Webhooks of {connection.name} are checked with {name}.")
     return redirect("webhooks")
 

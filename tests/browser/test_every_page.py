@@ -34,6 +34,7 @@ NOT_PAGES = frozenset(
     {
         *("/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/", "/v1/traces"),
         "/duplicates/export.csv",
+        *("/audit-log/export.csv", "/audit-log/export.jsonl"),
     }
 )
 """Answers to programs, and addresses that only take a form."""

@@ -46,6 +46,7 @@ ALL: Final = frozenset(Role)
 STAFF: Final = ALL - {Role.VIEWER}
 DECIDERS: Final = STAFF - {Role.ENGINEER}
 ENGINEERS: Final = frozenset({Role.ENGINEER, Role.ADMIN})
+AUDITORS: Final = STAFF - {Role.SUPPORT}
 ADMIN: Final = frozenset({Role.ADMIN})
 
 
@@ -107,6 +108,10 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "bulk-start": (NO, does_own(STAFF)),
     "bulk-stop": (NO, does_own(STAFF)),
     "bulk-undo": (NO, does_own(STAFF)),
+    "health": (sees(), NO),
+    "audit-log": (sees(AUDITORS), NO),
+    "audit-log-csv": (sees(AUDITORS), NO),
+    "audit-log-json": (sees(AUDITORS), NO),
     "chain-verify": (NO, does(ADMIN)),
     # An empty form names no text.
     "customer-texts": (sees(), does(ADMIN, 404)),

@@ -1,0 +1,1 @@
+"""Whether the installation does its work, part by part, as people can see and act on it."""
