@@ -32,7 +32,11 @@ __all__ = [
 
 
 class Workspace(models.Model):
-    """The wall between customers, and between live and test: every query names one."""
+    """The wall between customers, and between live and test: every query names one.
+
+    `trace_url` is the address of a trace in a viewer of the workspace's own, with the fields of
+    `effects.trace_links`; empty where there is none.
+    """
 
     class Mode(models.TextChoices):
         LIVE = "live"
@@ -41,6 +45,7 @@ class Workspace(models.Model):
     name = models.CharField(max_length=100)
     slug = models.SlugField(unique=True)
     mode = models.CharField(max_length=4, choices=Mode, default=Mode.TEST)
+    trace_url = models.CharField(max_length=500, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
 
     class Meta:

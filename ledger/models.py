@@ -115,6 +115,12 @@ class Claim(models.Model):
                 fields=["workspace", "conversation"],
                 condition=Q(turn_index__isnull=True, conversation__isnull=False),
             ),
+            # The newest turns of a workspace; ids are in the order of time.
+            models.Index(
+                name="claim_newest",
+                fields=["workspace", "id"],
+                condition=Q(scope__isnull=False),
+            ),
         ]
         constraints = [
             models.UniqueConstraint(name="claim_turn", fields=["scope", "turn"]),
@@ -235,6 +241,7 @@ class Due(models.Model):
         indexes = [
             models.Index(name="due_at", fields=["why", "at"]),
             models.Index(name="due_list", fields=["workspace", "why"]),
+            models.Index(name="due_newest", fields=["workspace", "why", "claim"]),
         ]
 
     @override

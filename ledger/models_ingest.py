@@ -79,6 +79,10 @@ class IngestItem(models.Model):
             models.Index(
                 name="item_waits", fields=["waits_for"], condition=Q(waits_for__isnull=False)
             ),
+            # What told of a response, for the page of its turn.
+            models.Index(
+                name="item_stream", fields=["stream", "id"], condition=Q(stream__isnull=False)
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -163,7 +167,15 @@ class Stream(models.Model):
     last_sequence = models.IntegerField(null=True)
 
     class Meta:
-        indexes = [models.Index(name="stream_scope", fields=["scope"])]
+        indexes = [
+            models.Index(name="stream_scope", fields=["scope"]),
+            models.Index(name="stream_newest", fields=["workspace", "received_at"]),
+            models.Index(
+                name="stream_broken",
+                fields=["workspace", "received_at"],
+                condition=Q(terminal__in=["cut", "error_event", "cancelled"]),
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(name="stream_name", fields=["workspace", "source", "name"]),
             models.CheckConstraint(
