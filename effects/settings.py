@@ -166,6 +166,7 @@ CELERY_IMPORTS = (
     "reconcile.bulk.tasks",
     "reconcile.connecting.tasks",
     "reconcile.duplicates.tasks",
+    "reconcile.exposure.tasks",
     "reconcile.outbox.tasks",
     "reconcile.registry.tasks",
 )
@@ -199,6 +200,11 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "reconcile.duplicates.tasks.search",
         "schedule": 30.0,
         "options": {"expires": 30},
+    },
+    "exposure": {
+        "task": "reconcile.exposure.tasks.roll",
+        "schedule": 60.0,
+        "options": {"expires": 60},
     },
     "outbox": {"task": "reconcile.outbox.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
     "connections": {

@@ -129,7 +129,7 @@ def _write_call(context: Context, stream_id: int, part: said.CallPart) -> None:
             part.complete,
             len(sent),
             hashlib.sha256(sent).digest(),
-            context.item.said_at,
+            part.ended_at or context.item.said_at,
             context.item_id,
         ),
     )

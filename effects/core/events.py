@@ -61,7 +61,8 @@ class StreamClosed(OfStream):
 
 
 class CallPart(Message):
-    """One tool call as far as it was received. `complete`: its arguments ended."""
+    """One tool call as far as it was received. `complete`: its arguments ended, at `ended_at` where
+    the record of a whole response knows it."""
 
     position: Position
     ordinal: Position | None = None
@@ -69,6 +70,7 @@ class CallPart(Message):
     call_id: Name | None = None
     arguments: str | None = None
     complete: bool
+    ended_at: datetime | None = None
 
 
 class CallAnnounced(OfStream, CallPart):

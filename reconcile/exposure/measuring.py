@@ -208,7 +208,7 @@ class Measured:
 
     @property
     def slow_window(self) -> float | None:
-        """With both parts at their 95th percentile: an upper figure, both are seldom slow at once."""
+        """With both parts at their 95th percentile: an upper figure, seldom are both slow."""
         if self.latency.slow is None or self.gap.slow is None:
             return None
         return window(self.latency.slow, self.gap.slow)

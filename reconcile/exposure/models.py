@@ -114,12 +114,12 @@ class ToolSlot(models.Model):
 
 
 class UnsureCall(models.Model):
-    """One call that was unknown at some time, and how that ended.
+    """One call that was unknown at some time, and how its first doubt ended.
 
-    `ended_at` is the first settling fact after `unended_at`, and `by` whose it was. `race_at` is
-    when it was over whether the call is settled while the provider still honours the key: the
-    earlier of that fact and the window's end; null without a window. `contradicted_at`: the record
-    said something else later.
+    It ends with a decision, with a provider's answer that counts, or with the agent's late report,
+    whichever came first after `unknown_at`; `by` says which. `race_at` is when it was over whether
+    that comes while the provider still honours the key: the earlier of `ended_at` and the window's
+    end; null without a window. `contradicted_at`: the record said something else later.
     """
 
     class By(models.TextChoices):
@@ -131,7 +131,7 @@ class UnsureCall(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False)
     tool = models.ForeignKey(Tool, on_delete=models.CASCADE, db_index=False)
     day = models.DateField()
-    unended_at = models.DateTimeField()
+    unknown_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     by = models.CharField(max_length=6, choices=By, blank=True, default="")
     window_until = models.DateTimeField(null=True)
@@ -161,7 +161,7 @@ class UnsureCall(models.Model):
 
     @override
     def __str__(self) -> str:
-        return f"{self.claim_id} unknown at {self.unended_at}"
+        return f"{self.claim_id} unknown at {self.unknown_at}"
 
 
 class ExposureLevel(models.Model):

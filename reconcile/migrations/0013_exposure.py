@@ -172,7 +172,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("claim_id", models.UUIDField(primary_key=True, serialize=False)),
                 ("day", models.DateField()),
-                ("unended_at", models.DateTimeField()),
+                ("unknown_at", models.DateTimeField()),
                 ("ended_at", models.DateTimeField(null=True)),
                 (
                     "by",

@@ -17,7 +17,8 @@ KEPT_BY_ITSELF: Final = timedelta(days=7)
 """How long a run of the schedule or of a webhook is kept. What it found is in the record."""
 FORGOTTEN_MAX: Final = 20
 """Most runs that one tick forgets, with at most `making.ITEMS_MAX` calls each."""
-BACKLOG_KEPT: Final = timedelta(days=30)
+BACKLOG_KEPT: Final = timedelta(days=100)
+"""The trends show ninety days of it."""
 
 _PERSONS: Final = (Run.Trigger.PERSON, Run.Trigger.BULK)
 

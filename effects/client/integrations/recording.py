@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from pydantic import ValidationError
 
 from effects.client.asking import ToolCall
+from effects.client.clock import elapsed_clock_seconds
 from effects.client.integrations.events import Events
 from effects.core.events import CALLS_PER_STREAM_MAX, STREAM_RECORDED, CallPart, StreamRecorded
 from effects.core.messages import ERROR_CHARACTERS_MAX, NAME_CHARACTERS_MAX
@@ -16,6 +19,9 @@ from effects.core.streams import ArgumentsState, CallRecord, StreamRecord
 __all__ = ["record_stream", "stream_recorded"]
 
 logger = logging.getLogger("counterfoil")
+
+LATELY: Final = timedelta(hours=1)
+"""An instant that lies further back was not read from the clock that integrations read."""
 
 ENDED = frozenset({ArgumentsState.COMPLETE, ArgumentsState.INVALID})
 """States of a call that is known to have ended, whatever its arguments are worth."""
@@ -39,6 +45,11 @@ def stream_recorded(record: StreamRecord, at: ToolCall, stream: str) -> StreamRe
     """The record as the ledger takes it. Raises pydantic's ValidationError for a turn without a
     conversation and an index."""
     said = record.error_message or record.error_type or record.reason
+    parts = [_part(call) for call in record.calls[:CALLS_PER_STREAM_MAX]]
+    last = max((n for n, part in enumerate(parts) if part.complete), default=None)
+    if last is not None:
+        ended_at = _instant(record.last_call_end_at)
+        parts[last] = parts[last].model_copy(update={"ended_at": ended_at})
     return StreamRecorded.model_validate(
         {
             "stream": stream,
@@ -46,9 +57,11 @@ def stream_recorded(record: StreamRecord, at: ToolCall, stream: str) -> StreamRe
             "turn_index": at.turn_index,
             "response_id": _name(record.response_id),
             "model": _name(record.model),
+            "opened_at": _instant(record.first_byte_at),
+            "closed_at": _instant(record.terminal_at),
             "terminal": record.terminal,
             "error": None if said is None else _text(said)[:ERROR_CHARACTERS_MAX],
-            "calls": tuple(_part(call) for call in record.calls[:CALLS_PER_STREAM_MAX]),
+            "calls": tuple(parts),
         }
     )
 
@@ -61,6 +74,15 @@ def _part(call: CallRecord) -> CallPart:
         arguments=_text(call.raw),
         complete=call.state in ENDED,
     )
+
+
+def _instant(at: float | None) -> datetime | None:
+    """The time of day of an instant of `elapsed_clock_seconds`, or None if it was not read there:
+    how long the gap before the last event is, is measured from these."""
+    if not at:
+        return None
+    ago = timedelta(seconds=elapsed_clock_seconds() - at)
+    return datetime.now(UTC) - ago if timedelta(0) <= ago <= LATELY else None
 
 
 def _name(said: str | None) -> str | None:
