@@ -109,10 +109,13 @@ def _one(page: Page, desk: str, scene: Scene, shot: Shot, path: Path) -> Iterato
     if shot.steps:
         shot.steps(page)
     page.evaluate("document.fonts.ready.then(() => true)")
+    size = page.viewport_size
+    assert size is not None
     height = min(page.evaluate("document.documentElement.scrollHeight"), HEIGHT_MAX)
-    width = page.viewport_size["width"] if page.viewport_size else 0
-    whole = {"x": 0, "y": 0, "width": width, "height": height}
-    page.screenshot(path=path, full_page=True, clip=whole)  # type: ignore[arg-type]  # four numbers
+    # What sticks to the window is drawn where a person would see it: the window is the whole page.
+    page.set_viewport_size({"width": size["width"], "height": max(height, size["height"])})
+    page.screenshot(path=path)
+    page.set_viewport_size(size)
 
 
 sys.exit(main())

@@ -82,6 +82,7 @@ def decide(scene: Scene, name: str, who: str, action: ActionName, reason: str) -
     user = scene.people[who]
     token = deciding.token_for(call, user.pk)
     screen = deciding.read_token(token, claim_id=call.claim.pk, user_id=user.pk)
+    assert screen is not None
     filled = deciding.Form(
         action=action,
         screen=screen,
@@ -167,9 +168,6 @@ def _night(scene: Scene) -> None:
     )  # fmt: skip
     released = _lose(scene, "released", "refund", 4990, "cus_Lund3312")
     desk.see(scene.tools["refund"], released, SightingWord.ABSENT)
-    decide(
-        scene, "released", "lea", ActionName.RELEASE_SAME, "Nothing is there; the agent may ask."
-    )
     closed = _lose(scene, "closed", "letter", 0, "cus_Dahl5581", arguments={"amount": None})
     desk.see(scene.tools["letter"], closed, SightingWord.LOOKUP_FAILED,
              data={"strength": "says_nothing"})  # fmt: skip
@@ -241,6 +239,10 @@ def _lately(scene: Scene) -> None:
     _lose(scene, "no_amount", "gift", 0, "cus_Ruud8830", arguments={"amount": None})
 
 
+def _quarter_of_an_hour_ago(scene: Scene) -> None:
+    decide(scene, "released", "lea", ActionName.RELEASE_SAME, "Nothing there; it may ask again.")
+
+
 def _just_now(scene: Scene) -> None:
     answer = desk.a_call(scene.tools["refund"], arguments={"amount": 1990})
     scene.calls["in_flight"] = desk.claim_id_of(answer)
@@ -285,5 +287,6 @@ _DAY: Final = (
     (-5.0, _morning),
     (-4.9, _cut_turn),
     (-2.0, _lately),
+    (-0.25, _quarter_of_an_hour_ago),
     (-0.01, _just_now),
 )

@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from effects.local.ports import LOOPBACK
 from effects.models import Workspace
 from reconcile import tasks
-from reconcile.sandbox import agents, reading, scoreboard, storm
+from reconcile.sandbox import agents, reading, scoreboard, seeding, storm
 from reconcile.sandbox.havoc import Havoc
 from reconcile.sandbox.provider import __main__ as provider
 from reconcile.sandbox.seed import TOKEN_FILE, WORKSPACE_SLUG, seed
@@ -34,7 +34,8 @@ class Command(BaseCommand):
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        verbs.add_parser("seed", help="the demo's workspace, people, tools and token")
+        seeded = verbs.add_parser("seed", help="the demo's workspace, people, tools and token")
+        _add_many(seeded)
         served = verbs.add_parser("provider", help="serve the provider until it is stopped")
         served.add_argument("--port", type=int, default=settings.COUNTERFOIL_SANDBOX_PORT)
         verbs.add_parser("agents", help="real agents with continuous, modest traffic")
@@ -57,7 +58,7 @@ class Command(BaseCommand):
         folder = Path(settings.COUNTERFOIL_VAR)
         match options["verb"]:
             case "seed":
-                self._seed(folder)
+                self._seed(folder, options)
             case "provider":
                 served = folder / reading.PROVIDER_FOLDER
                 provider.main(["--folder", str(served), "--port", str(options["port"])])
@@ -70,12 +71,39 @@ class Command(BaseCommand):
             case _:
                 self._storm(options)
 
-    def _seed(self, folder: Path) -> None:
+    def _seed(self, folder: Path, options: dict[str, Any]) -> None:
+        if options["workspace"] and options["claims"] is None:
+            raise CommandError("--workspace is where --claims are made. Say how many.")
+        if options["claims"] is not None:
+            self._make_many(folder, options)
+            return
         seeded = seed(folder, _provider_url(), DEMO_BOUNDS)
         self.stdout.write(f"Sign in to {seeded.workspace.name} at {settings.COUNTERFOIL_DESK_URL}:")
         for login, password in seeded.passwords.items():
             self.stdout.write(f"  {login:<9} {password}")
         self.stdout.write("Look at the queue first: calls of which nobody knows what they did.")
+
+    def _make_many(self, folder: Path, options: dict[str, Any]) -> None:
+        slug = options["workspace"] or WORKSPACE_SLUG
+        if slug == WORKSPACE_SLUG:
+            seed(folder, _provider_url(), DEMO_BOUNDS)
+        workspace = Workspace.objects.filter(slug=slug).first()
+        if workspace is None:
+            raise CommandError(f"There is no workspace {slug}. `manage.py workspace` makes one.")
+        wanted = seeding.Seed(
+            claims=options["claims"],
+            undecided=min(options["undecided"], options["claims"]),
+            attempts=options["attempts"],
+            large_bytes=options["large_bytes"],
+        )
+        try:
+            made = seeding.make(workspace, wanted, say=self.stdout.write)
+        except ValueError as refusal:
+            raise CommandError(str(refusal)) from None
+        self.stdout.write(
+            f"Made in {workspace.name} in {made.seconds:.0f} s. There are no decisions among them, "
+            "nothing in flight, and no names by which another ledger would go on."
+        )
 
     def _agents(self, folder: Path) -> None:
         path = folder / TOKEN_FILE
@@ -154,6 +182,21 @@ class Command(BaseCommand):
         self._write_figures(account.to_json(), as_json=options["json"])
         if account.violations:
             sys.exit(1)
+
+
+def _add_many(seeded: ArgumentParser) -> None:
+    usual = seeding.Seed(claims=1)
+    seeded.add_argument(
+        "--claims", type=int, metavar="N", help="make so many calls at once; only for measuring"
+    )
+    seeded.add_argument("--workspace", metavar="SLUG", help="where; its mode must be test (demo)")
+    seeded.add_argument("--undecided", type=int, default=usual.undecided, help="of them (3000)")
+    seeded.add_argument(
+        "--attempts", type=int, default=usual.attempts, help="of one call more (50000)"
+    )
+    seeded.add_argument(
+        "--large-bytes", type=int, default=usual.large_bytes, help="of one call's arguments (5 MB)"
+    )
 
 
 def _add_havoc(raised: ArgumentParser) -> None:
