@@ -191,7 +191,7 @@ class Fate(StrEnum):
     CANCELLED = "cancelled"
 
 
-_FATES: Final = {
+FATE_OF: Final = {
     EventKind.DECISION_HELD: Fate.HELD,
     EventKind.HOLD_EXTENDED: Fate.HELD,
     EventKind.DECIDED: Fate.IN_FORCE,
@@ -212,9 +212,9 @@ def fates(claim: Claim) -> dict[int, Fate]:
     withdrawal has no fate of its own: it gives one to the decision that it takes back. Allowing a
     held request has no event, because it takes effect at once and moves no claim.
     """
-    told = Event.objects.filter(claim_id=claim.pk, kind__in=_FATES, decision_id__isnull=False)
+    told = Event.objects.filter(claim_id=claim.pk, kind__in=FATE_OF, decision_id__isnull=False)
     rows = told.order_by("seq").values_list("decision_id", "kind")
-    found = {decision_id: _FATES[EventKind(kind)] for decision_id, kind in rows if decision_id}
+    found = {decision_id: FATE_OF[EventKind(kind)] for decision_id, kind in rows if decision_id}
     for decision in Decision.objects.filter(workspace_id=claim.workspace_id, claim_id=claim.pk):
         if decision.withdraws is not None:
             found[decision.withdraws] = Fate.WITHDRAWN
