@@ -1,14 +1,13 @@
 """One call, read for its page: the situation that decides, and everything that people look at.
 
-Reading is bounded whatever the call's history: the newest events, attempts and answers are read,
-and the page says what was left out and where the rest is.
+Reading is bounded whatever the call's history (reconcile/calls/extract.py); the page says what was
+left out and where the rest is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +22,6 @@ from effects.core.messages import ClaimAnswer, DecisionShown
 from effects.core.vocabulary import (
     ClaimState,
     EffectClass,
-    EventKind,
     Outcome,
     SightingWord,
     Verdict,
@@ -32,28 +30,22 @@ from effects.money import Money
 from ledger import queries as record
 from ledger.others import OtherRequest, other_requests
 from reconcile import cards
+from reconcile.calls.extract import Extract, extract
 from reconcile.situation import AttemptSeen, Evidence, Sibling, Situation, Strength
 
 if TYPE_CHECKING:
     from effects.models import Tool
     from ledger.models import Attempt, Claim, Decision, Event
 
-EVENTS_READ_MAX: Final = record.EVENTS_PER_PAGE_MAX
-ATTEMPTS_READ_MAX: Final = 100
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A claim at one instant with what belongs to it. `events` are its newest ones in their order;
-    `attempts` its newest ones, newest first; `decisions` all of them, oldest first."""
+    """A claim at one instant with what belongs to it; see `Extract` for how much of it is read."""
 
     claim: Claim
     now: datetime
     situation: Situation
-    events: tuple[Event, ...]
-    attempts: tuple[Attempt, ...]
-    decisions: tuple[Decision, ...]
-    fates: dict[int, record.Fate]
+    extract: Extract
     others: tuple[OtherRequest, ...]
     told: ClaimAnswer
     summary: str
@@ -65,18 +57,37 @@ class Call:
         return self.claim.tool
 
     @property
+    def events(self) -> tuple[Event, ...]:
+        """The newest events, in their order."""
+        return self.extract.events
+
+    @property
     def events_left_out(self) -> int:
         """How many older events were not read. Numbers of events have no gaps."""
         return self.claim.version - len(self.events)
 
     @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        return self.extract.attempts
+
+    @property
     def sightings(self) -> tuple[Event, ...]:
         """What providers answered, newest first."""
-        return tuple(event for event in reversed(self.events) if event.kind == EventKind.SIGHTING)
+        return self.extract.sightings
 
     @property
     def notes(self) -> tuple[Event, ...]:
-        return tuple(event for event in self.events if event.kind == EventKind.NOTED)
+        """The newest notes, oldest first."""
+        return self.extract.notes
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The newest decisions, oldest first."""
+        return self.extract.decisions
+
+    @property
+    def fates(self) -> dict[int, record.Fate]:
+        return self.extract.fates
 
     @property
     def held(self) -> Decision | None:
@@ -107,13 +118,10 @@ def call(workspace_id: int, claim_id: UUID) -> Call:
     # picture is refused by its version.
     now = record.clock()
     claim = record.claim(workspace_id, claim_id)
-    events = record.events(claim, after_seq=max(0, claim.version - EVENTS_READ_MAX))
-    events = [event for event in events if event.seq <= claim.version]
-    attempts = record.attempts(claim, after_fence=max(0, claim.fence - ATTEMPTS_READ_MAX))
-    attempts = [attempt for attempt in attempts if attempt.fence <= claim.fence]
+    read = extract(claim)
     card = cards.cards_of(workspace_id, [claim_id])[claim_id]
     others = tuple(other_requests(claim))
-    situation = _situation(claim, events, attempts[::-1], now)
+    situation = _situation(claim, read, now)
     return Call(
         claim=claim,
         now=now,
@@ -123,10 +131,7 @@ def call(workspace_id: int, claim_id: UUID) -> Call:
             amount_unreadable=bool(claim.tool.amount_field) and card.money is None,
             held_open=sum(other.may_be_allowed for other in others),
         ),
-        events=tuple(events),
-        attempts=tuple(reversed(attempts)),
-        decisions=tuple(record.decisions(claim)),
-        fates=record.fates(claim),
+        extract=read,
         others=others,
         told=record.status(claim, now=now),
         summary=card.summary,
@@ -205,9 +210,7 @@ def will_be_told(call: Call, verdict: Verdict, provider_object: str | None) -> d
 # The situation
 
 
-def _situation(
-    claim: Claim, events: Sequence[Event], attempts: Sequence[Attempt], now: datetime
-) -> Situation:
+def _situation(claim: Claim, read: Extract, now: datetime) -> Situation:
     state, reason = record.shown_state(claim, now=now)
     tool = claim.tool
     pending = claim.pending_at is not None and claim.pending_at > now
@@ -224,7 +227,7 @@ def _situation(
         fresh_key=claim.fresh_key,
         open_truth=claim.open_truth,
         decision_pending=pending,
-        attempts=tuple(_attempt(attempt, events) for attempt in attempts),
+        attempts=tuple(_attempt(attempt, read.decided_through) for attempt in read.attempts),
         lease_until=claim.lease_until,
         lease_seconds=tool.lease_seconds,
         window_until=claim.window_until,
@@ -233,7 +236,7 @@ def _situation(
         can_look_up=bool(tool.lookup_kind) and tool.connection_id is not None,
         provider=tool.connection.name if tool.connection else "the provider",
         object=claim.object,
-        evidence=_evidence(events),
+        evidence=tuple(as_evidence(event, reopened=read.reopened) for event in read.sightings),
         siblings=_siblings(claim, now),
         effects=_effects(claim, state),
     )
@@ -246,7 +249,7 @@ def _effects(claim: Claim, state: ClaimState) -> tuple[str, ...]:
     return tuple(sorted(fold(record.event_log(claim)).effects))
 
 
-def _attempt(attempt: Attempt, events: Sequence[Event]) -> AttemptSeen:
+def _attempt(attempt: Attempt, decided_through: int) -> AttemptSeen:
     data = attempt.data or {}
     status = data.get("http_status")
     return AttemptSeen(
@@ -255,28 +258,8 @@ def _attempt(attempt: Attempt, events: Sequence[Event]) -> AttemptSeen:
         outcome=Outcome(attempt.outcome) if attempt.outcome else None,
         ended_at=attempt.ended_at,
         http_status=status if isinstance(status, int) else None,
-        decided=any(
-            event.kind == EventKind.DECIDED and event.fence >= attempt.fence for event in events
-        ),
+        decided=decided_through >= attempt.fence,
         watched="span" in data,
-    )
-
-
-def _evidence(events: Iterable[Event]) -> tuple[Evidence, ...]:
-    """The sightings among the events, newest first."""
-    in_order = list(events)
-    reopened = max(
-        (
-            event.seq
-            for event in in_order
-            if event.kind == EventKind.DECIDED and event.word == Verdict.REOPEN
-        ),
-        default=0,
-    )
-    return tuple(
-        as_evidence(event, reopened=reopened)
-        for event in reversed(in_order)
-        if event.kind == EventKind.SIGHTING and event.word is not None
     )
 
 
@@ -323,47 +306,3 @@ def _siblings(claim: Claim, now: datetime) -> tuple[Sibling, ...]:
             Sibling(claim_id=claim_id, state=ClaimState(state))
             for claim_id, state in cursor.fetchall()
         )
-
-
-# Bodies
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawPreview:
-    """The beginning of a provider's own bytes; `text` None: they were emptied, for `reason`."""
-
-    size_bytes: int
-    text: str | None
-    cut: bool
-    reason: str
-
-
-RAW_BYTES_SHOWN_MAX: Final = 4096
-
-_RAW: Final = """
-SELECT seq, size_bytes, substring(body FROM 1 FOR %(bytes_max)s), emptied_reason
-  FROM ledger_payload
- WHERE claim_id = %(claim_id)s AND workspace_id = %(workspace_id)s AND name = 'raw'
-   AND seq = ANY(%(seqs)s)
-"""
-
-
-def raw_previews(claim: Claim, seqs: Sequence[int]) -> dict[int, RawPreview]:
-    """The beginnings of these events' raw answers, by the event's number."""
-    parameters: dict[str, Any] = {
-        "claim_id": claim.pk,
-        "workspace_id": claim.workspace_id,
-        "seqs": list(seqs),
-        "bytes_max": RAW_BYTES_SHOWN_MAX,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_RAW, parameters)
-        return {
-            seq: RawPreview(
-                size_bytes=size,
-                text=None if body is None else bytes(body).decode("utf-8", "replace"),
-                cut=size > RAW_BYTES_SHOWN_MAX,
-                reason=reason or "",
-            )
-            for seq, size, body, reason in cursor.fetchall()
-        }

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 from effects.access import Ability, DeskRequest, membership_required, require
 from reconcile import decide as deciding
 from reconcile.actions import ActionName
+from reconcile.calls.names import names_of
 from reconcile.confirm import REVIEWED
 from reconcile.decide import Asked, Form, Incomplete, Made, Overtaken, Screen, Unavailable
 from reconcile.forms import session_digest
@@ -154,7 +155,7 @@ def stale_page(
     request: DeskRequest, seen: Call, *, screen: Screen | None, why: str
 ) -> HttpResponse:
     """409: what the person saw beside what is there now. Nothing was recorded."""
-    names = call_pages.names_of(seen)
+    names = names_of(seen.events, seen.decisions)
     since: list[Line] = []
     if screen is not None:
         since = [line_of(event, names) for event in seen.events if event.seq > screen.version]

@@ -9,17 +9,19 @@ from uuid import UUID
 
 from django import template
 from django.contrib.auth.models import User
+from django.template.context import Context
 
 from effects.access import ROLE_WORDS
 from effects.core.vocabulary import AnswerCode, Outcome, Role, SightingWord, Verdict
 from effects.templatetags.desk import STATE_PARTS
+from effects.times import MINUTE_SECONDS, duration_words
 from reconcile import reading
 from reconcile.actions import ActionName
 from reconcile.judge_words import judgement_words
 from reconcile.queries import rests_on
 
 if TYPE_CHECKING:
-    from ledger.models import Event
+    from ledger.models import Attempt, Event
 
 register = template.Library()
 
@@ -104,6 +106,34 @@ def short_id(claim_id: UUID | str) -> str:
 def short_hash(digest: bytes) -> str:
     text = bytes(digest).hex()
     return f"{text[:4]}…{text[-4:]}"
+
+
+@register.filter(name="hex")
+def hex_words(digest: bytes) -> str:
+    """A digest in full."""
+    return bytes(digest).hex()
+
+
+@register.filter
+def took(attempt: Attempt) -> str:
+    """How long an attempt lasted, from its grant to its end: "220 ms", "30.2 s", "12 m"."""
+    if attempt.ended_at is None:
+        return ""
+    seconds = (attempt.ended_at - attempt.granted_at).total_seconds()
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < MINUTE_SECONDS else duration_words(seconds)
+
+
+@register.simple_tag(takes_context=True)
+def evidence_address(context: Context, number: int) -> str:
+    """Where a piece of evidence stands: on this page, or on the page of older ones that has it."""
+    here = {card.event.seq for card in context.get("cards") or ()}
+    here |= {note["number"] for note in context.get("notes") or ()}
+    if number in here:
+        return f"#ev{number}"
+    noted = number in {note.seq for note in context["call"].notes}
+    return f"?{'notes' if noted else 'evidence'}_before={number + 1}#ev{number}"
 
 
 @register.filter

@@ -84,6 +84,8 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "call": (sees_own(), NO),
     "call-answer": (Answers(status=204, roles=ALL, elsewhere=404), NO),
     "call-body": (sees_own(), NO),
+    "call-print": (sees_own(), NO),
+    "call-export": (sees_own(STAFF), NO),
     # A form that the page did not make is refused to everybody alike, before it is read; what a
     # role may decide is judged with the call in hand.
     "call-decide": (NO, does_own(ALL, 409)),
