@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -210,6 +210,16 @@ def standing(connection_id: int, now: datetime) -> Standing:
         shared=shared[-1],
         allowance=allowance(connection_id, now),
     )
+
+
+def left_alone(connection_ids: Iterable[int]) -> dict[int, str]:
+    """The accounts whose newest questions were all in vain, so that they are left alone, and why.
+
+    It stays so until one question is answered, also while one tries the account. Asks no database.
+    """
+    wanted = list(connection_ids)
+    kept = _counted(lambda buckets, _: {one: buckets.kept(one) for one in wanted})
+    return {one: found.why for one, found in kept.items() if found.failures >= FAILURES_MAX}
 
 
 def rate_of(connection_id: int, now: datetime, *, urgent: bool = False) -> Rate:
