@@ -19,25 +19,20 @@ from reconcile import cards, search
 from reconcile.models import Card
 from reconcile.queue import (
     CLOSING_SOON,
+    EVENTS_LOOKED_BACK_MAX,
     GROUP_WORDS,
-    GROUPS,
     MENTIONED_LATELY,
     NEWEST_MAX,
     ROWS_PER_PAGE,
     UNCOUNTED,
-    Filters,
-    Place,
-    Sort,
-    View,
     count_statement,
     figures_statement,
+    neighbours_statement,
     rows_statement,
 )
 from reconcile.situation import Strength
+from reconcile.views.filters import GROUPS, Filters, Place, Sort, View
 
-EVENTS_LOOKED_BACK_MAX: Final = 200
-"""How far back the newest evidence and report of a row are looked for: a call with thousands of
-attempts must not slow the list down."""
 ERROR_CHARACTERS_MAX: Final = 80
 COUNTED_MAX: Final = 1_001
 """How far a narrowed list is counted: more than a bulk can hold is only "more"."""
@@ -119,7 +114,7 @@ class QueuePage:
     sections: tuple[Section, ...]
     figures: Figures
     next_place: Place | None
-    matching: int | None
+    matching: int
     cards_missing: bool
 
     @property
@@ -157,16 +152,18 @@ def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
     )
 
 
-def _counted(workspace_id: int, filters: Filters, found: Sequence[_Placed]) -> int | None:
+def _counted(workspace_id: int, filters: Filters, found: Sequence[_Placed]) -> int:
     """How many rows a list has that the figures do not count, `COUNTED_MAX` for more than that."""
     if filters.after is None and len(found) <= ROWS_PER_PAGE:
         return len(found)
-    if filters.view is View.ALL:
-        return None  # Counting every call would cost as much as listing it.
+    return count(workspace_id, filters, limit=COUNTED_MAX)
+
+
+def count(workspace_id: int, filters: Filters, *, limit: int) -> int:
+    """How many calls the filters match now, counted no further than `limit`."""
     searched = search.search_for(workspace_id, filters.q)
-    parameters = _parameters(workspace_id, queries.clock(), filters.user_id)
-    parameters |= searched.parameters
-    parameters |= {"tool": filters.tool, "state": filters.state, "limit": COUNTED_MAX}
+    parameters = _parameters(workspace_id, queries.clock(), filters)
+    parameters |= searched.parameters | {"limit": limit}
     return int(_ask(count_statement(filters, searched), parameters)[0]["matching"])
 
 
@@ -187,9 +184,39 @@ def next_after(workspace_id: int, claim_id: UUID) -> Row | None:
     return rows[0] if rows else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Where a call stands in a list: it is the `number`-th of `total`, if it is `listed` at all.
+
+    A call that is in the list no more stands where it stood; `number` is then how many are before
+    it. `next` is the next one that is not decided already.
+    """
+
+    number: int
+    total: int
+    listed: bool
+    previous: UUID | None
+    next: UUID | None
+
+
+def neighbours(workspace_id: int, filters: Filters, claim_id: UUID) -> Neighbours:
+    """What stands beside a call in the list that the filters ask for, in one statement."""
+    searched = search.search_for(workspace_id, filters.q)
+    parameters = _parameters(workspace_id, queries.clock(), filters) | searched.parameters
+    parameters |= {"walk_id": claim_id}
+    (row,) = _ask(neighbours_statement(filters, searched), parameters)
+    return Neighbours(
+        number=row["before"] + bool(row["listed"]),
+        total=row["total"],
+        listed=bool(row["listed"]),
+        previous=row["previous"],
+        next=row["next"],
+    )
+
+
 def read_figures(workspace_id: int, now: datetime, user_id: int = 0) -> Figures:
     """Counts and sums over everything undecided, at `now`."""
-    rows = _ask(figures_statement(), _parameters(workspace_id, now, user_id))
+    rows = _ask(figures_statement(), _parameters(workspace_id, now, Filters(user_id=user_id)))
     counted = [view for view in View if view not in UNCOUNTED]
     next_ones = [row["closes_next"] for row in rows if row["closes_next"] is not None]
     return Figures(
@@ -235,8 +262,7 @@ def _placed_rows(
     """One more than a page holds, so that it is known whether another page follows."""
     searched = search.search_for(workspace_id, filters.q)
     after = filters.after
-    parameters = _parameters(workspace_id, at, filters.user_id) | searched.parameters
-    parameters |= {"tool": filters.tool, "state": filters.state, "limit": limit}
+    parameters = _parameters(workspace_id, at, filters) | searched.parameters | {"limit": limit}
     if after is not None:
         parameters |= {
             "after_group": after.group,
@@ -259,10 +285,19 @@ def _placed_rows(
     ]
 
 
-def _parameters(workspace_id: int, at: datetime, user_id: int = 0) -> dict[str, Any]:
+def _parameters(workspace_id: int, at: datetime, filters: Filters) -> dict[str, Any]:
     return {
         "workspace_id": workspace_id,
-        "user_id": user_id,
+        "user_id": filters.user_id,
+        "tool": filters.tool,
+        "state": filters.state,
+        "effect_class": filters.effect_class,
+        "strength": filters.strength,
+        "who": int(filters.who) if filters.who.isdigit() else 0,
+        "amount_from": filters.amount_from,
+        "amount_to": filters.amount_to,
+        "currency": filters.currency,
+        "older_seconds": filters.older_seconds,
         "at": at,
         "soon": at + CLOSING_SOON,
         "newest_max": NEWEST_MAX,

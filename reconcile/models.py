@@ -47,6 +47,7 @@ from reconcile.outbox.models import (
     OutboxMessage,
 )
 from reconcile.runs.models import AskingEnded, Backlog, Run, RunItem
+from reconcile.views.models import DefaultView, PersonKeys, SavedView
 
 __all__ = [
     "AgentAddress",
@@ -61,6 +62,7 @@ __all__ = [
     "ConnectionReads",
     "Contradiction",
     "CustomerText",
+    "DefaultView",
     "DuplicateAct",
     "DuplicateGroup",
     "ExposureLevel",
@@ -79,11 +81,13 @@ __all__ = [
     "OutboxDelivery",
     "OutboxMark",
     "OutboxMessage",
+    "PersonKeys",
     "Proposal",
     "RetryConstants",
     "RolledDay",
     "Run",
     "RunItem",
+    "SavedView",
     "SecondPersonRule",
     "Snooze",
     "StreamDay",

@@ -1,4 +1,4 @@
-"""The queue: which calls need a person, in which order, page by page.
+"""The statements of the queue: which calls need a person, in which order, page by page.
 
 The ledger's work lists name the candidates; one statement reads those claims as the clock leaves
 them at one instant, so a lease that is over shows as unknown whether or not a sweep has been by.
@@ -8,97 +8,25 @@ their place while others come and go, so each is seen exactly once.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
-from enum import StrEnum
-from typing import Any, Final
-from urllib.parse import urlencode
-from uuid import UUID
+from datetime import timedelta
+from typing import Final
 
-from effects.core.vocabulary import ClaimState
 from reconcile.news import NO_NEWS_KINDS, NO_NEWS_SIGHTINGS
 from reconcile.search import Search
+from reconcile.views.filters import ME, NO_EVIDENCE, NOBODY, Filters, Group, Sort, View
 
 ROWS_PER_PAGE: Final = 50
 NEWEST_MAX: Final = 20_000
 """Of all calls, the newest that the view "All calls" sorts and searches."""
-QUERY_CHARACTERS_MAX: Final = 200
-UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
-"""What PostgreSQL cannot store, so nothing there can hold it."""
 MENTIONED_LATELY: Final = timedelta(days=30)
 """How long a call in which somebody is mentioned stays under that tab."""
 CLOSING_SOON: Final = timedelta(hours=2)
 """How near the end of its window a call is urgent, and an in-flight one is listed."""
-
-
-class View(StrEnum):
-    """The system views, each a tab or behind one of the five numbers."""
-
-    OPEN = "open"
-    MINE = "mine"
-    MENTIONS = "mentions"
-    UNTAKEN = "untaken"
-    CLOSING = "closing"
-    UNKEYED = "unkeyed"
-    LATE = "late"
-    SNOOZED = "snoozed"
-    WAITING = "waiting"
-    HELD = "held"
-    RELEASED = "released"
-    CLOSED = "closed"
-    RESOLVED = "resolved"
-    ALL = "all"
-
-    @property
-    def label(self) -> str:
-        return VIEW_LABELS[self]
-
-
-VIEW_LABELS: Final = {
-    View.OPEN: "All undecided",
-    View.MINE: "Mine",
-    View.MENTIONS: "Mentions",
-    View.UNTAKEN: "Untaken",
-    View.CLOSING: "Closing soon",
-    View.UNKEYED: "Unkeyed writes",
-    View.LATE: "Window closed",
-    View.SNOOZED: "Snoozed",
-    View.WAITING: "Waiting for second person",
-    View.HELD: "Held",
-    View.RELEASED: "Released",
-    View.CLOSED: "Closed, unknown",
-    View.RESOLVED: "Resolved today",
-    View.ALL: "All calls",
-}
-
+EVENTS_LOOKED_BACK_MAX: Final = 200
+"""How far back the newest evidence and report of a call are looked for: a call with thousands of
+attempts must not slow the list down."""
 
 UNCOUNTED: Final = frozenset({View.MENTIONS, View.RESOLVED, View.ALL})  # lists of their own
-
-
-class Sort(StrEnum):
-    WINDOW = "window"
-    AMOUNT = "amount"
-    AGE = "age"
-
-
-class Group(StrEnum):
-    """The headings inside the list that is sorted by window; each has one fixed place."""
-
-    NO_KEY = "no_key"
-    CLOSING = "closing"
-    OPEN = "open"
-    UNPUBLISHED = "unpublished"
-    LATE = "late"
-    NO_KEY_NO_AMOUNT = "no_key_no_amount"
-
-
-GROUPS: Final = tuple(Group)
 GROUP_WORDS: Final = {
     Group.NO_KEY: ("No key to lean on", "a retry can never be made safe; decide from evidence"),
     Group.CLOSING: ("Closing within 2 h", "the provider forgets the key"),
@@ -107,94 +35,6 @@ GROUP_WORDS: Final = {
     Group.LATE: ("Window closed", "a retry with the old key is a new request"),
     Group.NO_KEY_NO_AMOUNT: ("No key, no amount", "a retry can never be made safe"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a page of the list starts: after this row, as of this instant."""
-
-    at: datetime
-    group: int
-    first: Decimal
-    second: Decimal
-    claim_id: UUID
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """What is asked of the queue, as its address says it. Empty words filter nothing."""
-
-    view: View = View.OPEN
-    tool: str = ""
-    state: str = ""
-    q: str = ""
-    sort: Sort = Sort.WINDOW
-    after: Place | None = None
-    user_id: int = 0  # whose calls "Mine" are; never said by the address
-
-    @property
-    def narrowed(self) -> bool:
-        return bool(self.tool or self.state or self.q)
-
-    def address(self, **changes: Any) -> str:
-        """The query string of these filters, changed; a change starts at the first page again."""
-        changed = replace(self, **({"after": None} | changes))
-        said = {
-            "view": "" if changed.view is View.OPEN else str(changed.view),
-            "tool": changed.tool,
-            "state": changed.state,
-            "q": changed.q,
-            "sort": "" if changed.sort is Sort.WINDOW else str(changed.sort),
-            "after": cursor_of(changed.after) if changed.after else "",
-        }
-        query = urlencode({name: value for name, value in said.items() if value})
-        return f"?{query}" if query else ""
-
-
-def read_filters(query: Mapping[str, str]) -> Filters:
-    """The filters in a query string. What cannot be understood filters nothing."""
-
-    def said(name: str) -> str:
-        return UNSTORABLE.sub("", query.get(name, "")).strip()[:QUERY_CHARACTERS_MAX]
-
-    view, sort, state = said("view"), said("sort"), said("state")
-    return Filters(
-        view=View(view) if view in list(View) else View.OPEN,
-        tool=said("tool"),
-        state=state if state in list(ClaimState) else "",
-        q=said("q"),
-        sort=Sort(sort) if sort in list(Sort) else Sort.WINDOW,
-        after=place_of(query.get("after", "")),
-    )
-
-
-def cursor_of(place: Place) -> str:
-    said = [
-        place.at.isoformat(),
-        place.group,
-        str(place.first),
-        str(place.second),
-        str(place.claim_id),
-    ]
-    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
-
-
-def place_of(cursor: str) -> Place | None:
-    """The place in a cursor, or None (the first page) where it is not one of ours."""
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        at, group, first, second, claim_id = json.loads(base64.urlsafe_b64decode(padded))
-        place = Place(
-            at=datetime.fromisoformat(at),
-            group=int(group),
-            first=Decimal(first),
-            second=Decimal(second),
-            claim_id=UUID(claim_id),
-        )
-    except (ValueError, TypeError, AttributeError, binascii.Error, InvalidOperation):
-        return None
-    usable = place.at.tzinfo is not None and place.first.is_finite() and place.second.is_finite()
-    return place if usable and 0 <= place.group < len(GROUPS) else None
 
 
 # The statement
@@ -263,7 +103,7 @@ seen AS MATERIALIZED (
     CASE WHEN c.state = 'not_executed' THEN {used_up} ELSE false END AS used_up,
     w.claim_id IS NOT NULL AS waiting, {snoozed} AS snoozed,
     k.amount, k.currency, k.places, k.customer, k.summary,
-    k.claim_id IS NULL OR k.tool_version <> t.version AS unread
+    k.claim_id IS NULL OR k.tool_version <> t.version AS unread, {here} AS here
   FROM ({listed}) listed
   JOIN ledger_claim c ON c.id = listed.id
   JOIN effects_tool t ON t.id = c.tool_id
@@ -327,22 +167,33 @@ _SORTS: Final = {
 }
 
 
-def seen_for(view: View, *, named: str = "false") -> str:
+def seen_for(view: View, *, named: str = "false", also: str = "") -> str:
     """The common table `seen`: the claims that the view may show, as the clock leaves them.
 
     `named`: which claims "All calls" shows in any case, as a condition on their indexed columns.
+    `also`: the parameter with the id of one claim that is among them whatever it is like.
     """
     listed, candidates = {
         View.RESOLVED: (_SETTLED_HERE, _RESOLVED),
         View.MENTIONS: (_MENTIONED_HERE, "true"),
         View.ALL: (_NEWEST_HERE.format(named=named), "true"),
     }.get(view, (_LISTED_HERE, f"({CANDIDATES} OR w.claim_id IS NOT NULL)"))
+    here = "true"
+    if also:
+        # Only of this workspace: another's claim stays outside.
+        listed = f"""SELECT l.id, bool_or(l.here) AS here FROM (
+      SELECT one.id, true AS here FROM ({listed}) one
+      UNION ALL SELECT id, false FROM ledger_claim
+        WHERE workspace_id = %(workspace_id)s AND id = {also}) l GROUP BY l.id"""  # noqa: S608 - no word is typed
+        here = f"listed.here AND coalesce({candidates}, false)"
+        candidates = f"({candidates} OR c.id = {also})"
     return SEEN.format(
         listed=listed,
         clock_has_work=CLOCK_HAS_WORK,
         used_up=_USED_UP,
         snoozed=_SNOOZED,
         candidates=candidates,
+        here=here,
     )
 
 
@@ -367,19 +218,77 @@ def count_statement(filters: Filters, search: Search) -> str:
 SELECT count(*) AS matching FROM (SELECT FROM placed p LIMIT %(limit)s) p"""  # noqa: S608 - ours
 
 
+def neighbours_statement(filters: Filters, search: Search) -> str:
+    """Where one call stands among those that match, and what stands beside it: one row, or none.
+
+    The call is placed whether or not it still matches: whoever has just decided about it goes on
+    from where it stood. What is held is decided already, so nobody is led on to it.
+    """
+    group, first, second = _SORTS[filters.sort]
+    matches = f"s.here AND {_matching(filters, search)}"
+    here = "(p.grp, p.first, p.second, p.id)"
+    own = "(SELECT o.grp, o.first, o.second, o.id FROM placed o WHERE o.id = %(walk_id)s)"
+    to_decide = "true" if filters.view in _VIEWS_OF_HELD else "NOT p.is_held"
+    return f"""WITH {seen_for(filters.view, named=search.named, also="%(walk_id)s")},
+placed AS (
+  SELECT s.id, ({group})::int AS grp, ({first})::numeric AS first, ({second})::numeric AS second,
+    coalesce(s.pending_at > %(at)s, false) AS is_held, ({matches}) AS matches
+  FROM seen s WHERE ({matches}) OR s.id = %(walk_id)s
+)
+SELECT (SELECT count(*) FROM placed p WHERE p.matches) AS total,
+  (SELECT count(*) FROM placed p WHERE p.matches AND {here} < {own}) AS before,
+  (SELECT p.matches FROM placed p WHERE p.id = %(walk_id)s) AS listed,
+  (SELECT p.id FROM placed p WHERE p.matches AND {here} < {own}
+    ORDER BY p.grp DESC, p.first DESC, p.second DESC, p.id DESC LIMIT 1) AS previous,
+  (SELECT p.id FROM placed p WHERE p.matches AND {here} > {own} AND {to_decide}
+    ORDER BY p.grp, p.first, p.second, p.id LIMIT 1) AS next"""  # noqa: S608 - no word is typed
+
+
+_VIEWS_OF_HELD: Final = frozenset({View.HELD, View.RELEASED, View.CLOSED, View.RESOLVED, View.ALL})
+
+
 def _placed(filters: Filters, search: Search) -> str:
     """The common table `placed`: the claims that match, each with its place in the list."""
     group, first, second = _SORTS[filters.sort]
-    conditions = [_VIEWS[filters.view], search.condition]
-    if filters.tool:
-        conditions.append("s.tool = %(tool)s")
-    if filters.state:
-        conditions.append("s.state = %(state)s::ledger_claim_state")
     return f"""WITH {seen_for(filters.view, named=search.named)},
 placed AS (
   SELECT s.*, ({group})::int AS grp, ({first})::numeric AS first, ({second})::numeric AS second
-  FROM seen s WHERE {" AND ".join(f"({condition})" for condition in conditions)}
+  FROM seen s WHERE {_matching(filters, search)}
 )"""  # noqa: S608 - no word of it is typed
+
+
+_CARED_FOR: Final = f"s.id IN ({_TAKEN}) OR s.id IN ({_ASSIGNED})"
+_NEWEST_STRENGTH: Final = f"""coalesce((SELECT coalesce(e.data->>'strength', 'says_nothing')
+    FROM ledger_event e WHERE e.claim_id = s.id AND e.kind = 'sighting'
+      AND e.seq > s.version - {EVENTS_LOOKED_BACK_MAX}
+    ORDER BY e.seq DESC LIMIT 1), '{NO_EVIDENCE}')"""  # noqa: S608 - every word is ours
+
+
+def _matching(filters: Filters, search: Search) -> str:
+    """The condition on the table `seen s` that the filters are. Words of people are parameters."""
+    narrowing = {
+        "s.tool = %(tool)s": filters.tool,
+        "s.state = %(state)s::ledger_claim_state": filters.state,
+        "s.effect_class = %(effect_class)s": filters.effect_class,
+        f"{_NEWEST_STRENGTH} = %(strength)s": filters.strength,
+        _who(filters.who): filters.who,
+        "s.amount >= %(amount_from)s": filters.amount_from is not None,
+        "s.amount <= %(amount_to)s": filters.amount_to is not None,
+        "s.currency = %(currency)s": filters.currency,
+        "s.granted_at <= %(at)s - make_interval(secs => %(older_seconds)s)": filters.older_seconds,
+    }
+    conditions = [_VIEWS[filters.view], search.condition]
+    conditions += [condition for condition, wanted in narrowing.items() if wanted]
+    return " AND ".join(f"({condition})" for condition in conditions)
+
+
+def _who(who: str) -> str:
+    """Whose call it is: whoever has taken it now, or was assigned it."""
+    if who == NOBODY:
+        return f"NOT ({_CARED_FOR})"
+    person = "user_id" if who == ME else "who"
+    return f"""s.id IN ({_TAKEN} AND taken_by_id = %({person})s)
+      OR s.id IN ({_ASSIGNED} AND assigned_to_id = %({person})s)"""
 
 
 def figures_statement() -> str:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final
 
 from effects.core.references import read_reference
+from reconcile.views.amounts import read_amount
 
 FRAGMENT_CHARACTERS_MIN: Final = 6
 """Shortest piece of one of our ids that is looked for: shorter ones match half the queue."""
 
-_AMOUNT: Final = re.compile(
-    r"(?:([A-Za-z]{3})\s*)?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,20})(\.[0-9]{1,10})?(?:\s*([A-Za-z]{3}))?"
-)
 _FRAGMENT: Final = re.compile(r"(?:call_)?([0-9a-f][0-9a-f-]*)", re.IGNORECASE)
 
 
@@ -26,11 +23,12 @@ class Search:
     """A condition on the table `seen s`, and the parameters that it names.
 
     `named` is a condition on a claim's own indexed columns: what the text names outright is found
-    however old it is.
+    however old it is. `understood` is what the text was looked for as, in words.
     """
 
     condition: str = "true"
     named: str = "false"
+    understood: tuple[str, ...] = ()
     parameters: dict[str, Any] = field(default_factory=dict)
 
 
@@ -58,20 +56,33 @@ def search_for(workspace_id: int, text: str) -> Search:
     names = {column: value for column, value in names.items() if value is not None}
     conditions += [f"s.{column} = q_{column}" for column in names]
     parameters |= {f"q_{column}": value for column, value in names.items()}
+    understood = [_NAMES[column] for column in names]
     if named.claim_id is None and (fragment := _fragment(text)) is not None:
         conditions.append("s.id::text LIKE q_fragment")
         parameters["q_fragment"] = f"%{fragment}%"
-    if money := _AMOUNT.fullmatch(text):
-        before, whole, part, behind = money.groups()
-        conditions.append("s.amount = q_amount AND (q_currency = '' OR s.currency = q_currency)")
-        parameters["q_amount"] = Decimal(whole.replace(",", "") + (part or ""))
-        parameters["q_currency"] = (before or behind or "").upper()
+        understood.append("a piece of one of our ids")
+    if money := read_amount(text):
+        conditions.append("s.amount = ANY(q_amounts) AND q_currency IN ('', s.currency)")
+        parameters |= {"q_amounts": list(money.amounts), "q_currency": money.currency}
+        understood.append(f"the amount {money}{'' if money.currency else ' in any currency'}")
     joined = " OR ".join(f"({condition})" for condition in conditions)
     return Search(
         condition=_named(joined),
         named=_named(" OR ".join(f"{column} = q_{column}" for column in names) or "false"),
+        understood=(*understood, _AS_A_NAME),
         parameters=parameters,
     )
+
+
+_NAMES: Final = {
+    "id": "the id of a call",
+    "key": "an idempotency key",
+    "caller": "the key that an agent gave by itself",
+}
+_AS_A_NAME: Final = (
+    "the id of a provider's object, a request, a conversation, a tool call or a model's response, "
+    "or a piece of what a call is about"
+)
 
 
 def _named(condition: str) -> str:

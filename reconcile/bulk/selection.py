@@ -23,7 +23,7 @@ from reconcile.bulk.acts import BulkAction
 from reconcile.bulk.agreeing import Disagrees, evidence_for
 from reconcile.bulk.models import Bulk, BulkItem
 from reconcile.listing import Row, Seen
-from reconcile.queue import Filters
+from reconcile.views.filters import Filters
 
 ITEMS_MAX: Final = 1_000
 """Most calls of one bulk."""

@@ -21,7 +21,8 @@ from effects.money import Money
 from ledger import queries
 from reconcile import cards
 from reconcile.exposure.models import ExposureLevel
-from reconcile.queue import CLOSING_SOON, NEEDS_A_PERSON, View, seen_for
+from reconcile.queue import CLOSING_SOON, NEEDS_A_PERSON, seen_for
+from reconcile.views.filters import View
 
 OLD_DAYS: Final = 7
 """From this age on an undecided call has a tile of its own."""

@@ -26,7 +26,7 @@ from reconcile.bulk.selection import Chosen, Unusable
 from reconcile.forms import session_digest
 from reconcile.pages.call import clean_text
 from reconcile.pages.review import number
-from reconcile.queue import read_filters
+from reconcile.views.filters import read_filters
 
 UNPROCESSABLE: Final = 422
 ROWS_PER_PAGE: Final = 100

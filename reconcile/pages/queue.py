@@ -20,7 +20,8 @@ from reconcile.assign import assignments
 from reconcile.bulk.acts import BulkAction
 from reconcile.bulk.selection import ITEMS_MAX, word_for
 from reconcile.listing import QueuePage
-from reconcile.queue import NEWEST_MAX, Filters, Sort, View, read_filters
+from reconcile.queue import NEWEST_MAX
+from reconcile.views.filters import Filters, Sort, View, read_filters
 
 BULK_ICONS: Final = {
     BulkAction.ASK: "ask",

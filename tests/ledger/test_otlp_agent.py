@@ -20,7 +20,7 @@ from effects.core.vocabulary import ClaimState, Role, TokenScope
 from ledger import auth
 from ledger.models import Claim, Event
 from reconcile import listing
-from reconcile.queue import Filters
+from reconcile.views.filters import Filters
 from tests.ledger.otlp import JSON, PROTOBUF, Sent, as_json, of_a_tool, protobuf, send, told
 from tests.support import desk
 from tests.support.agents import Agent, through

@@ -12,7 +12,7 @@ from reconcile import listing
 from reconcile.assign import assignments, tasks
 from reconcile.assign.assignments import NobodyToAssign
 from reconcile.models import Assignment, Take
-from reconcile.queue import Filters, View
+from reconcile.views.filters import Filters, View
 from tests.support.desk import a_keyed_tool, a_lost_call, a_person, a_workspace
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from effects.core.vocabulary import ClaimState, Role, TokenScope
 from ledger import append, auth, queries
 from ledger.models import Claim
 from reconcile import listing
-from reconcile.queue import Filters
+from reconcile.views.filters import Filters
 from tests.ledger.mirror import STRONG_ID, claim_made, ended, event, started
 from tests.support import desk
 

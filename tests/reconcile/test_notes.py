@@ -14,7 +14,7 @@ from effects.models import Membership
 from reconcile import listing
 from reconcile.models import Mention
 from reconcile.notes.markdown import names_in, rendered
-from reconcile.queue import Filters, View
+from reconcile.views.filters import Filters, View
 from tests.support import desk
 
 PEOPLE = {"bo": "/people/7/", "ana@example.org": "/people/8/"}

@@ -12,7 +12,7 @@ from reconcile import listing, queries, snoozes
 from reconcile.actions import ActionName
 from reconcile.decide import Asked, Form
 from reconcile.models import Snooze
-from reconcile.queue import Filters, View
+from reconcile.views.filters import Filters, View
 from tests.support import desk
 
 pytestmark = pytest.mark.django_db

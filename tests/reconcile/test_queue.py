@@ -11,7 +11,7 @@ from ledger import append, queries
 from ledger.append import NewDecision
 from reconcile import cards, listing
 from reconcile.models import Card
-from reconcile.queue import Filters, Sort, View, cursor_of, place_of, read_filters
+from reconcile.views.filters import Filters, Sort, View, cursor_of, place_of, read_filters
 from tests.support import desk
 from tests.support.desk import a_call, a_lost_call
 
@@ -326,7 +326,7 @@ def test_the_address_says_what_is_shown():
     filters = read_filters({"view": "unkeyed", "q": " 149.00\x00 ", "sort": "age", "state": "odd"})
     assert filters == Filters(view=View.UNKEYED, q="149.00", sort=Sort.AGE)
     assert filters.address() == "?view=unkeyed&q=149.00&sort=age"
-    assert filters.address(view=View.OPEN, q="", sort=Sort.WINDOW) == ""
+    assert filters.address(view=View.OPEN, q="", sort=Sort.WINDOW) == "?view=open"
 
 
 # Cards

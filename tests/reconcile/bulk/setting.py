@@ -16,7 +16,7 @@ from reconcile.bulk import running, selection
 from reconcile.bulk.acts import BulkAction
 from reconcile.bulk.models import Bulk
 from reconcile.bulk.selection import Chosen
-from reconcile.queue import Filters
+from reconcile.views.filters import Filters
 
 
 def select(

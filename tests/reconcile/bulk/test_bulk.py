@@ -18,7 +18,7 @@ from reconcile.bulk import acts, running
 from reconcile.bulk.acts import BulkAction, Outcome
 from reconcile.decide import undo
 from reconcile.models import Bulk, BulkItem, Run, SecondPersonRule, Snooze
-from reconcile.queue import Filters
+from reconcile.views.filters import Filters
 from tests.reconcile.bulk.setting import outcomes, run, select, start
 from tests.support import desk
 

@@ -17,7 +17,7 @@ from reconcile.bulk import running, selection, tasks
 from reconcile.bulk.acts import BulkAction
 from reconcile.models import Bulk, Snooze
 from reconcile.pages import bulk as pages
-from reconcile.queue import Filters
+from reconcile.views.filters import Filters
 from tests.reconcile.bulk.setting import select, start
 from tests.support import desk
 
@@ -55,7 +55,7 @@ def test_asking_begins_at_once_and_the_toast_leads_to_its_page(
 ) -> None:
     response = press(desk_of(lea), "ask")
     made = Bulk.objects.get()
-    assert response.redirect_chain[-1][0] == "/queue/"
+    assert response.redirect_chain[-1][0] == "/queue/?view=open"
     assert f'<a href="/bulk/{made.pk}/">' in response.content.decode()
     assert begun == [made.pk]
     assert made.started_at is not None

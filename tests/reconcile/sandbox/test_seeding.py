@@ -16,9 +16,9 @@ from ledger.management.commands.verify_ledger import _run
 from ledger.management.verification import checks, further_checks
 from ledger.models import Claim, Due, Stream
 from reconcile import listing
-from reconcile.queue import Filters
 from reconcile.sandbox import seeding
 from reconcile.sandbox.seeding import Seed
+from reconcile.views.filters import Filters
 from tests.support.desk import a_workspace
 
 pytestmark = pytest.mark.django_db

@@ -1,0 +1,1 @@
+"""Views of the queue: what an address asks for, and the views that people keep."""
