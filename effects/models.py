@@ -81,8 +81,9 @@ class Membership(models.Model):
 class Connection(models.Model):
     """One account at one provider, asked read-only. `kind` says whose dialect it speaks.
 
-    `secret_name` names an environment variable: the secret itself is never in the database.
-    `secret_seen_at` is when a worker last had it. Only the host of `base_url` is ever asked.
+    Its secret was sealed here at `secret_entered_at`, for the place "connection:<id>"; or
+    `secret_name` names the environment variable of the workers that holds it, and `secret_seen_at`
+    is when a worker last had that. Only the host of `base_url` is ever asked.
     """
 
     class Kind(models.TextChoices):
@@ -102,6 +103,8 @@ class Connection(models.Model):
     account = models.CharField(max_length=100, blank=True, default="")
     secret_name = models.CharField(max_length=100, blank=True, default="")
     secret_seen_at = models.DateTimeField(null=True, blank=True)
+    secret_sealed = models.BinaryField(null=True)
+    secret_entered_at = models.DateTimeField(null=True, blank=True)
     version = models.PositiveIntegerField(default=1, db_default=1)
 
     class Meta:
@@ -115,6 +118,11 @@ class Connection(models.Model):
                         *("paypal", "gocardless", "checkout", "salesforce"),
                     ]
                 ),
+            ),
+            models.CheckConstraint(
+                name="connection_one_secret",
+                condition=Q(secret_sealed=None, secret_entered_at=None)
+                | Q(secret_sealed__isnull=False, secret_entered_at__isnull=False, secret_name=""),
             ),
         ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,8 +22,10 @@ from effects.core.vocabulary import (
     SightingWord,
     Verdict,
 )
+from effects.sealing import CannotOpen
 from reconcile.adapters.base import Delay, KeyLife, Look, MatchedBy, Place, Probe
-from reconcile.adapters.door import Way, origin_of
+from reconcile.adapters.door import NotAllowed, Way, origin_of
+from reconcile.connecting.saving import secret_of
 from reconcile.judge import AttemptFacts, ClaimFacts, Sighting
 from reconcile.situation import SERVER_WORKING_SECONDS_ASSUMED, Strength
 
@@ -270,15 +271,22 @@ def _version_before(events: Iterable[Event]) -> str:
 
 
 def place_of(connection: Connection) -> Place:
-    """Where a connection leads. Raises `NotAllowed` for a base address that is none."""
+    """Where a connection leads, with its secret.
+
+    Raises `NotAllowed` for a base address that is none, and for a secret that cannot be opened.
+    """
     origin = origin_of(connection.base_url)
     allowed = {origin_of(url) for url in settings.COUNTERFOIL_PRIVATE_ORIGINS}
+    try:
+        secret = secret_of(connection)
+    except CannotOpen as error:
+        raise NotAllowed(f"The secret of {connection.name} cannot be opened. {error}") from error
     return Place(
         way=Way(origin=origin, private=origin in allowed),
         base_url=connection.base_url,
         mode=connection.workspace.mode,
         account=connection.account,
-        secret=os.environ.get(connection.secret_name, "") if connection.secret_name else "",
+        secret=secret,
     )
 
 

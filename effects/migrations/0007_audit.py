@@ -50,6 +50,28 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.AddField(
+            model_name="connection",
+            name="secret_sealed",
+            field=models.BinaryField(null=True),
+        ),
+        migrations.AddField(
+            model_name="connection",
+            name="secret_entered_at",
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+        migrations.AddConstraint(
+            model_name="connection",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("secret_entered_at", None), ("secret_sealed", None))
+                | models.Q(
+                    ("secret_entered_at__isnull", False),
+                    ("secret_name", ""),
+                    ("secret_sealed__isnull", False),
+                ),
+                name="connection_one_secret",
+            ),
+        ),
         migrations.RunSQL(
             sql=[
                 """CREATE FUNCTION effects_auditentry_refuse_change() RETURNS trigger

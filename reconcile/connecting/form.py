@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, override
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ KIND_WORDS: Final = {
     Connection.Kind.SQL: "SQL, a PostgreSQL database",
 }
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
+SECRET_CHARACTERS_MAX: Final = 4096
 _DATABASE_FORM: Final = "postgresql://host:port/database"
 _OWN_VARIABLES: Final = ("COUNTERFOIL_", "DATABASE_URL", "REDIS_URL", "CELERY_")
 """What opens this installation itself. Named as a secret, it would be sent to whatever address
@@ -43,6 +45,14 @@ def address_fault(kind: str, url: str) -> str | None:
     except NotAllowed as error:
         return str(error)
     return _shape_fault(kind, url) or _reach_fault(origin, url)
+
+
+def origin_or_none(url: str) -> str | None:
+    """Scheme, host and port of an address, or None for one that is none."""
+    try:
+        return origin_of(url)
+    except NotAllowed:
+        return None
 
 
 def _shape_fault(kind: str, url: str) -> str | None:
@@ -83,6 +93,13 @@ class ConnectionForm(_FormOfConnection):
     """Create and change. The kind is fixed once a tool uses the connection."""
 
     kind = forms.ChoiceField(label="Kind", choices=[(str(k), w) for k, w in KIND_WORDS.items()])
+    secret = forms.CharField(
+        label="Secret",
+        required=False,
+        max_length=SECRET_CHARACTERS_MAX,
+        widget=forms.PasswordInput,  # which never shows again what was typed
+        help_text="A credential that can only read. It is sealed and never shown again.",
+    )
     reason = forms.CharField(label="Reason", max_length=500, help_text="Kept with the version.")
 
     class Meta:
@@ -92,15 +109,15 @@ class ConnectionForm(_FormOfConnection):
             "name": "Name",
             "base_url": "Address",
             "account": "Account",
-            "secret_name": "Variable with the secret",
+            "secret_name": "Or the variable with it",
         }
         help_texts = {
             "base_url": "https://api.example.com, or postgresql://host:port/database. Only this "
             "host is ever asked.",
             "account": "As the provider names it; for a database, the role. Answers of another "
             "account are not believed.",
-            "secret_name": "The environment variable's name, not the secret. It is read where the "
-            "workers run; give it a credential that can only read.",
+            "secret_name": "An environment variable of the workers, for a secret that is kept "
+            "outside of the database.",
         }
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
@@ -113,9 +130,12 @@ class ConnectionForm(_FormOfConnection):
         if self.used:
             self.fields["kind"].disabled = True
             self.fields["kind"].help_text = "Tools use it, so it stays what it is."
+        if self.instance.secret_sealed:
+            self.fields["secret"].help_text = "Leave it empty to keep the one that was entered."
+        self.entered_for = origin_or_none(self.instance.base_url), str(self.instance.kind)
         for name, field in self.fields.items():
             choice = isinstance(field, forms.ChoiceField)
-            mono = " mono" if name in {"base_url", "secret_name", "account"} else ""
+            mono = " mono" if name in {"base_url", "secret", "secret_name", "account"} else ""
             style = "form-select" if choice else f"form-control{mono}"
             field.widget.attrs |= {"class": style, "autocomplete": "off", "spellcheck": "false"}
 
@@ -128,7 +148,7 @@ class ConnectionForm(_FormOfConnection):
 
     def clean_secret_name(self) -> str:
         name = str(self.cleaned_data["secret_name"]).strip()
-        if not _VARIABLE.fullmatch(name):
+        if name and not _VARIABLE.fullmatch(name):
             raise ValidationError(
                 "Name an environment variable, such as STRIPE_READ_KEY, not the secret itself."
             )
@@ -148,4 +168,21 @@ class ConnectionForm(_FormOfConnection):
                 self.add_error("base_url", fault)
         if kind == Connection.Kind.SQL and not values.get("account"):
             self.add_error("account", "For a database the account is the role that logs in.")
+        fault = self._secret_fault(values)
+        if fault is not None and not self.has_error("secret_name"):
+            self.add_error("secret", fault)
         return values
+
+    def _secret_fault(self, values: Mapping[str, Any]) -> str | None:
+        """Why the secret cannot be what the form says, in one sentence, or None."""
+        typed, named = values.get("secret"), values.get("secret_name")
+        if typed and named:
+            return "Enter the secret or name a variable, not both."
+        if typed or named:
+            return None
+        if not self.instance.secret_sealed:
+            return "Enter the secret, or name the variable that holds it."
+        # Whoever may change the address must not have a secret sent there that they cannot read.
+        if (origin_or_none(str(values.get("base_url"))), values.get("kind")) != self.entered_for:
+            return "Enter the secret again: the one that is kept was meant for another address."
+        return None

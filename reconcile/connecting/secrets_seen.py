@@ -9,7 +9,9 @@ from typing import Final
 from django.db.models import Q
 
 from effects.models import Connection
+from effects.sealing import CannotOpen
 from ledger import queries
+from reconcile.connecting.saving import secret_of
 
 NOTED_EVERY: Final = timedelta(minutes=1)
 FRESH: Final = timedelta(minutes=10)
@@ -27,6 +29,17 @@ def note() -> None:
 
 
 def is_set(connection: Connection) -> bool:
-    """Whether a worker had the connection's secret lately."""
+    """Whether the connection's secret is sealed and can be opened, or a worker had it lately."""
+    if connection.secret_sealed is not None:
+        return can_be_opened(connection)
     seen = connection.secret_seen_at
     return seen is not None and queries.clock() - seen <= FRESH
+
+
+def can_be_opened(connection: Connection) -> bool:
+    """Whether this installation has the key that the secret was sealed with."""
+    try:
+        secret_of(connection)
+    except CannotOpen:
+        return False
+    return True

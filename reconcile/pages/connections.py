@@ -19,13 +19,13 @@ from ledger import append, queries
 from reconcile import pace
 from reconcile.connecting import secrets_seen
 from reconcile.connecting.form import KIND_WORDS, ConnectionForm
-from reconcile.connecting.saving import ConnectionMoved, differences, save_connection
+from reconcile.connecting.saving import ConnectionMoved, Saving, differences, save_connection
 from reconcile.models import WebhookAddress
 
 UNPROCESSABLE: Final = 422
 CONNECTIONS_MAX: Final = 100
 VERSIONS_SHOWN_MAX: Final = 50
-LOOKUP_FIELDS: Final = ("base_url", "account", "secret_name")
+LOOKUP_FIELDS: Final = ("base_url", "account", "secret_name", "secret_entered_at")
 """When one of these changes, claims that had nothing more to ask have something to ask again."""
 
 
@@ -163,14 +163,16 @@ def _versions(kept: Connection) -> list[dict[str, Any]]:
 def _save(
     request: DeskRequest, form: ConnectionForm, *, read_version: int | None
 ) -> ConnectionChange:
-    change = save_connection(
-        form.instance,
+    saving = Saving(
         read_version=read_version,
         user=request.user,
         reason=form.cleaned_data["reason"],
+        secret=form.cleaned_data["secret"],
         now=queries.clock(),
     )
-    if change.before and any(change.before[f] != change.after[f] for f in LOOKUP_FIELDS):
+    change = save_connection(form.instance, saving)
+    before = change.before
+    if before and any(before.get(f) != change.after[f] for f in LOOKUP_FIELDS):
         for tool in Tool.objects.filter(connection=form.instance):
             append.resume_lookups(tool.workspace_id, tool.pk)
     return change
