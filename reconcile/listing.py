@@ -176,14 +176,6 @@ def matching(workspace_id: int, filters: Filters, *, limit: int) -> list[Seen]:
     ]
 
 
-def next_after(workspace_id: int, claim_id: UUID) -> Row | None:
-    """The first undecided call of the list that is not this one and waits for no held decision."""
-    found = _placed_rows(workspace_id, Filters(), queries.clock())
-    others = [place for place in found if place.claim_id != claim_id and not place.held]
-    rows = _read_rows(workspace_id, others[:1])
-    return rows[0] if rows else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
     """Where a call stands in a list: it is the `number`-th of `total`, if it is `listed` at all.

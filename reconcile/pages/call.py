@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from effects.access import Ability, DeskRequest, can, membership_required, needs, require
 from effects.core.problems import ClaimNotFound
 from ledger import append
-from reconcile import listing, queries, tasks
+from reconcile import queries, tasks
 from reconcile.actions import ActionName, find
 from reconcile.calls.runbook import runbook_of
 from reconcile.customer import texts
@@ -39,6 +39,7 @@ from reconcile.pages.review import (
 )
 from reconcile.pages.runs import asking_part
 from reconcile.pages.taken import assign_part, take_part
+from reconcile.pages.walking import walk_part
 from reconcile.queries import Call
 from reconcile.verdict import verdict
 
@@ -88,7 +89,7 @@ def call_page(
         "needs_note": needs(Ability.NOTE),
         "asked": _asked(request, seen),
         **asking_part(request, seen.claim.pk),
-        "next": listing.next_after(request.workspace.pk, seen.claim.pk),
+        **walk_part(request, seen.claim.pk),
         "runbook": runbook_of(seen.tool),
         **asked_part(seen),
         **attempts_part(request, seen),

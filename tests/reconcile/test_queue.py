@@ -357,12 +357,54 @@ def test_filling_is_bounded_and_says_how_much_it_did(halden, charge):
     assert cards.fill(workspace_id=halden.pk, limit=2) == 0
 
 
-def test_the_next_call_to_look_at_is_the_first_of_the_list_without_a_held_decision(halden, charge):
-    now_at, held, following = (a_lost_call(charge) for _ in range(3))
+# The walk
+
+
+def walk(workspace, claim_id, **filters):
+    return listing.neighbours(workspace.pk, Filters(**filters), claim_id)
+
+
+def test_a_call_knows_its_place_in_a_view_and_what_stands_beside_it(halden, charge, gift):
+    first, second, third = (a_lost_call(charge) for _ in range(3))
+    elsewhere = a_lost_call(gift, arguments={"amount": 5})
+    page(halden)  # which writes the cards
+    found = walk(halden, second, tool="charge_card")
+    assert (found.number, found.total, found.listed) == (2, 3, True)
+    assert (found.previous, found.next) == (first, third)
+    assert walk(halden, third, tool="charge_card").next is None
+    assert walk(halden, first).previous == elsewhere
+    assert walk(halden, first, sort=Sort.AGE).previous is None
+
+
+def test_whoever_decided_goes_on_from_where_the_call_stood(halden, charge):
+    first, second, third = (a_lost_call(charge) for _ in range(3))
+    decide(charge, second, Verdict.CLOSE)
+    found = walk(halden, second)
+    assert (found.previous, found.next) == (first, third)
+    assert (found.number, found.total, found.listed) == (1, 2, False)
+
+
+def test_the_next_call_is_one_that_is_not_decided_already(halden, charge):
+    first, held, third = (a_lost_call(charge) for _ in range(3))
     decide(charge, held, Verdict.CLOSE, hold_seconds=60)
-    row = listing.next_after(halden.pk, now_at)
-    assert row is not None
-    assert row.claim_id == following
+    assert walk(halden, first).next == third
+    assert walk(halden, third).previous == held
+    assert walk(halden, held, view=View.HELD).total == 1
+
+
+@pytest.mark.parametrize("view", [View.RESOLVED, View.MENTIONS, View.CLOSED])
+def test_a_call_that_a_view_does_not_show_is_not_counted_in_it(halden, charge, view):
+    claim_id = a_lost_call(charge)
+    found = walk(halden, claim_id, view=view)
+    assert (found.number, found.total, found.listed) == (0, 0, False)
+
+
+def test_another_workspaces_call_has_no_neighbours(halden, charge):
+    stranger = desk.a_workspace("stranger")
+    there = a_lost_call(desk.a_keyed_tool(stranger))
+    a_lost_call(charge)
+    found = walk(halden, there)
+    assert (found.previous, found.next, found.listed) == (None, None, False)
 
 
 def test_among_all_calls_an_old_one_is_found_by_the_name_it_has(halden, charge, monkeypatch):
