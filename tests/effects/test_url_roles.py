@@ -163,6 +163,7 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "events": (sees(), NO),
     "event": (sees_own(), NO),
     "event-raw": (sees_own(), NO),
+    "event-body": (sees_own(), NO),
     "event-again": (NO, does_own(ENGINEERS)),
     "turns": (sees(), NO),
     # A conversation's name is an agent's own word: another workspace has a turn of that name, too,
@@ -175,6 +176,7 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "person-link": (NO, does_own(ADMIN, 200)),
     "person-deactivate": (NO, does_own(ADMIN)),  # after the others: the member is gone then
     "settings": (sees(), does(ALL)),
+    "workspace-settings": (sees(), does(ADMIN, 422)),
     "password": (sees(), does(ALL, 422)),
     "sessions-end": (NO, does(ALL)),
     # An empty form names no workspace of theirs.
