@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +48,16 @@ def item_page(workspace_id: int, tab: str, *, before: int | None) -> ItemPage:
     return ItemPage(rows=tuple(rows), older=rows[-1].pk if more else None)
 
 
+def items_of_streams(workspace_id: int, streams: Sequence[int], *, after: int) -> ItemPage:
+    """The items that told of these responses, oldest first, without their bytes; `older` is then
+    the id to go on from."""
+    found = IngestItem.objects.filter(workspace_id=workspace_id, stream_id__in=streams)
+    rows = list(found.filter(pk__gt=after).defer("raw").order_by("pk")[: ITEMS_PER_PAGE + 1])
+    more = len(rows) > ITEMS_PER_PAGE
+    rows = rows[:ITEMS_PER_PAGE]
+    return ItemPage(rows=tuple(rows), older=rows[-1].pk if more else None)
+
+
 def counts(workspace_id: int) -> dict[str, int]:
     """How many items stand under each tab that may need somebody."""
     found = IngestItem.objects.filter(workspace_id=workspace_id).exclude(
@@ -74,11 +85,13 @@ def others_of(found: IngestItem) -> list[IngestItem]:
     return list(same.exclude(pk=found.pk).order_by("pk")[:ITEMS_PER_PAGE])
 
 
-def raw_shown(found: IngestItem) -> str | None:
-    """The beginning of an item's bytes, every byte and character that is not seen written out."""
+def raw_shown(found: IngestItem, *, everything: bool = False) -> str | None:
+    """The beginning of an item's bytes, or all of them, every byte and character that is not seen
+    written out."""
     if found.raw is None:
         return None
-    text = bytes(found.raw)[:RAW_BYTES_SHOWN_MAX].decode("utf-8", "backslashreplace")
+    shown = bytes(found.raw) if everything else bytes(found.raw)[:RAW_BYTES_SHOWN_MAX]
+    text = shown.decode("utf-8", "backslashreplace")
     return visible(text)
 
 

@@ -262,18 +262,27 @@ def status(claim: Claim, *, now: datetime) -> ClaimAnswer:
     )
 
 
-def shown_state(claim: Claim, *, now: datetime) -> tuple[ClaimState, Reason | None]:
+def shown_state(
+    claim: Claim,
+    *,
+    now: datetime,
+    log: tuple[LoggedEvent, ...] | None = None,
+    held: Decision | None = None,
+) -> tuple[ClaimState, Reason | None]:
     """The state that is true at `now`, whether or not a sweep has come by since.
 
     A lease, a release or a conditional absence that ran out is over at once, and a held decision
     takes effect at its instant. This is the reader's view only: the record itself changes when a
     writer, or the sweep, next meets the row, and then it says the same.
+
+    `log` are all the claim's events and `held` its pending decision, where they were read already:
+    a page with many claims asks for none of them one by one.
     """
     state = ClaimState(claim.state)
     reason = Reason(claim.reason) if claim.reason else None
     if not _clock_has_work(claim, now=now):
         return state, reason
-    _, folded = advance(_claim_clock(claim), now)
+    _, folded = advance(_claim_clock(claim, log=log, held=held), now)
     if folded.state is state:
         return state, reason
     lapsed = {
@@ -304,11 +313,15 @@ def _clock_has_work(claim: Claim, *, now: datetime) -> bool:
     )
 
 
-def _claim_clock(claim: Claim) -> ClaimClock:
+def _claim_clock(
+    claim: Claim, *, log: tuple[LoggedEvent, ...] | None = None, held: Decision | None = None
+) -> ClaimClock:
     """The claim as the clock's rules read it."""
     pending = None
     if claim.pending_decision_id is not None and claim.pending_at is not None:
-        held = Decision.objects.get(workspace_id=claim.workspace_id, pk=claim.pending_decision_id)
+        if held is None:
+            decisions = Decision.objects.filter(workspace_id=claim.workspace_id)
+            held = decisions.get(pk=claim.pending_decision_id)
         pending = Pending(
             verdict=Verdict(held.verdict),
             effective_at=claim.pending_at,
@@ -316,7 +329,7 @@ def _claim_clock(claim: Claim) -> ClaimClock:
             objects=tuple(held.objects_named or ()),
         )
     return ClaimClock(
-        events=event_log(claim),
+        events=event_log(claim) if log is None else log,
         lease_until=claim.lease_until,
         window_until=claim.window_until,
         margin=timedelta(seconds=claim.tool.margin_seconds),

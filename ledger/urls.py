@@ -57,6 +57,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("events/<int:item_id>/", events.event, name="event"),
     path("events/<int:item_id>/again", events.again, name="event-again"),
     path("events/<int:item_id>/raw", events.raw, name="event-raw"),
+    path("events/<int:item_id>/body", events.body, name="event-body"),
     path("turns/", turns.conversation, name="turns"),
     path("turns/<any:conversation>/<int:index>", turns.turn, name="turn"),
     # Where OpenTelemetry's exporters send to, so it lies outside the API's own prefix.

@@ -2,13 +2,18 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from effects.pages import access, passwords, people
+from effects.pages import access, passwords, people, workspace_settings
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", access.home, name="home"),
     path("login/", access.login, name="login"),
     path("logout/", access.logout, name="logout"),
     path("workspace/", access.workspace, name="workspace"),
+    path(
+        "workspace/settings/",
+        workspace_settings.workspace_settings,
+        name="workspace-settings",
+    ),
     path("settings/", access.settings, name="settings"),
     path("settings/password/", passwords.password, name="password"),
     path("settings/sessions/end/", passwords.end_others, name="sessions-end"),

@@ -66,6 +66,7 @@ def events(request: DeskRequest) -> HttpResponse:
 def event(request: DeskRequest, item_id: int) -> HttpResponse:
     """One item: what became of it, its bytes, and beside it what else came under its id."""
     found = _found(request, item_id)
+    everything = request.GET.get("all") == "1"
     contents = sorted([found, *items.others_of(found)], key=lambda one: one.pk)
     context: dict[str, Any] = {
         "item": found,
@@ -74,8 +75,8 @@ def event(request: DeskRequest, item_id: int) -> HttpResponse:
             {
                 "item": one,
                 "state": STATE_WORDS[ItemState(one.state)],
-                "raw": items.raw_shown(one),
-                "cut": one.raw_bytes > items.RAW_BYTES_SHOWN_MAX,
+                "raw": items.raw_shown(one, everything=everything),
+                "cut": one.raw_bytes > items.RAW_BYTES_SHOWN_MAX and not everything,
             }
             for one in contents
         ],
@@ -84,6 +85,20 @@ def event(request: DeskRequest, item_id: int) -> HttpResponse:
         "again": ItemState(found.state) in items.AGAIN,
     }
     return render(request, "ledger/event.html", context)
+
+
+@require_safe
+@membership_required
+def body(request: DeskRequest, item_id: int) -> HttpResponse:
+    """A part of a page: the beginning of an item's bytes, as text."""
+    found = _found(request, item_id)
+    context = {
+        "item": found,
+        "raw": items.raw_shown(found),
+        "cut": found.raw_bytes > items.RAW_BYTES_SHOWN_MAX,
+        "shown": items.RAW_BYTES_SHOWN_MAX,
+    }
+    return render(request, "ledger/_event_body.html", context)
 
 
 @require_POST
