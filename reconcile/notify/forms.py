@@ -156,7 +156,8 @@ class RuleForm(forms.Form):
     def __init__(
         self, *args: Any, workspace: Workspace, rule_id: int | None, **kwargs: Any
     ) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **kwargs)
+        self.label_suffix = ""
         self.workspace, self.rule_id = workspace, rule_id
         tool, channels, zone = self.fields["tool"], self.fields["channels"], self.fields["zone"]
         assert isinstance(tool, forms.ModelChoiceField)
@@ -173,7 +174,7 @@ class RuleForm(forms.Form):
         twins = NotificationRule.objects.filter(
             workspace=self.workspace, name=name, retired_at=None
         )
-        if twins.exclude(pk=self.rule_id).exists():
+        if twins.exclude(pk=self.rule_id or 0).exists():
             raise ValidationError("Another rule of this workspace has this name.")
         return name
 
@@ -268,13 +269,14 @@ class ChannelForm(forms.Form):
         label="Say what the calls are: summary, amount, state",
         required=False,
         widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
-        help_text="Off: messages hold counts, times and links, and nothing of the calls themselves.",
+        help_text="Off: messages hold counts, times and links, and nothing of the calls.",
     )
 
     def __init__(
         self, *args: Any, workspace: Workspace, kind: str, channel_id: int | None, **kwargs: Any
     ) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **kwargs)
+        self.label_suffix = ""
         self.workspace, self.kind, self.channel_id = workspace, kind, channel_id
         kept = "Kept sealed, and never shown again." + (
             " Leave it empty to keep the one that is there." if channel_id else ""
@@ -295,7 +297,7 @@ class ChannelForm(forms.Form):
         twins = NotificationChannel.objects.filter(
             workspace=self.workspace, name=name, retired_at=None
         )
-        if twins.exclude(pk=self.channel_id).exists():
+        if twins.exclude(pk=self.channel_id or 0).exists():
             raise ValidationError("Another channel of this workspace has this name.")
         return name
 
@@ -335,9 +337,9 @@ class ChannelForm(forms.Form):
     @override
     def clean(self) -> dict[str, Any]:
         said = super().clean() or self.cleaned_data
-        if self.kind == NotificationChannel.Kind.EMAIL and not self.errors:
-            if not said.get("people") and not said.get("address"):
-                self.add_error("people", "Choose somebody, or give a mailbox.")
+        reaches = said.get("people") or said.get("address")
+        if self.kind == NotificationChannel.Kind.EMAIL and not reaches and not self.errors:
+            self.add_error("people", "Choose somebody, or give a mailbox.")
         return said
 
 

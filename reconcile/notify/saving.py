@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from effects import audit
 from effects.models import Workspace
+from effects.sealing import CannotOpen
 from effects.times import write_duration
 from reconcile.models import NotificationChannel, NotificationRule
 from reconcile.notify.limits import CHANNELS_MAX, RULES_MAX
@@ -80,7 +81,7 @@ def save_channel(
     """
     with transaction.atomic():
         before = None
-        if channel.pk is None:
+        if not channel.public_id:
             _limit(NotificationChannel, channel.workspace, CHANNELS_MAX, "CHANNELS_MAX")
             channel.public_id = f"nch_{uuid4().hex}"
             channel.made_at, channel.made_by = now, user
@@ -142,9 +143,13 @@ def _seal(channel: NotificationChannel, url: str, secret: str) -> bool:
     """Seals what was typed; what was not typed stays. False: nothing was."""
     if not url and not secret:
         return False
-    known_url, known_secret = unsealed(channel) if channel.sealed is not None else ("", "")
+    try:
+        known_url, known_secret = unsealed(channel)
+    except CannotOpen:
+        known_url, known_secret = "", ""
     channel.sealed = sealed(channel, url=url or known_url, secret=secret or known_secret)
-    channel.origin = way_to(url or known_url).origin
+    if url:
+        channel.origin = way_to(url).origin
     channel.failing_since, channel.failing_why = None, ""
     return True
 

@@ -29,7 +29,7 @@ from reconcile.models import (
     NotificationRule,
 )
 from reconcile.notify import reading
-from reconcile.notify.composing import Letter, Line
+from reconcile.notify.composing import Letter, Line, headline
 from reconcile.notify.deciding import quiet_end, standing, what_to_send
 from reconcile.notify.facts import Condition, Item, Notice, State, Why
 from reconcile.notify.limits import FORGOTTEN_MAX, KEPT
@@ -104,7 +104,11 @@ def trial(channel: NotificationChannel) -> list[NotificationDelivery]:
             workspace_id=channel.workspace_id,
             made_at=now,
             why=Notification.Why.TEST,
-            said={"channel": channel.name, "zone": "UTC"},
+            said={
+                "channel": channel.name,
+                "headline": f"Test of the channel {channel.name}",
+                "count": 0,
+            },
         )
         return _deliveries(made, [channel], now)
 
@@ -219,6 +223,12 @@ def _write(
         for place, item in enumerate(notice.items)
     )
     NotificationItem.objects.bulk_create(items)
+    # In its own words already now: a list of many reads no calls.
+    made.said |= {
+        "headline": headline(letter_of(made, names_calls=True)),
+        "count": len(notice.items),
+    }
+    made.save(update_fields=["said"])
     _deliveries(made, channels, seen.at)
 
 
