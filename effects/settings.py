@@ -167,6 +167,7 @@ CELERY_IMPORTS = (
     "reconcile.connecting.tasks",
     "reconcile.duplicates.tasks",
     "reconcile.exposure.tasks",
+    "reconcile.notify.tasks",
     "reconcile.outbox.tasks",
     "reconcile.registry.tasks",
 )
@@ -205,6 +206,16 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "reconcile.exposure.tasks.roll",
         "schedule": 60.0,
         "options": {"expires": 60},
+    },
+    "notifications": {
+        "task": "reconcile.notify.tasks.tick",
+        "schedule": 60.0,
+        "options": {"expires": 55},
+    },
+    "messages": {
+        "task": "reconcile.notify.tasks.hand_out",
+        "schedule": 5.0,
+        "options": {"expires": 5},
     },
     "outbox": {"task": "reconcile.outbox.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
     "connections": {
