@@ -279,6 +279,19 @@ JOIN effects_connection c ON c.id = g.connection_id
 WHERE c.workspace_id = %(workspace_id)s""",
     ),
     Source(
+        word="agent_address",
+        family=Family.CONNECTIONS,
+        rows=_own(
+            "reconcile_agentaddress",
+            at="made_at",
+            user="made_by_id",
+            act="agent_address.added",
+            seen=("x.name", "outbox"),
+            more="NULL::jsonb AS before, jsonb_build_object('url', x.url,"
+            " 'secret_name', x.secret_name) AS after, '' AS reason",
+        ),
+    ),
+    Source(
         word="chain",
         family=Family.OTHER,
         rows=_own(

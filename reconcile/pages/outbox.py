@@ -8,12 +8,14 @@ from typing import Final
 
 from django import forms
 from django.contrib import messages
+from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from effects import audit
 from effects.access import Ability, DeskRequest, can, membership_required, needs, require
 from ledger import queries
 from reconcile.adapters.door import NotAllowed
@@ -130,8 +132,17 @@ def retire(request: DeskRequest, address_id: int) -> HttpResponse:
     """Nothing more is sent there; what was sent stays on record."""
     require(request, Ability.EDIT_WEBHOOKS)
     address = _address(request, address_id)
-    address.retired_at = queries.clock()
-    address.save(update_fields=["retired_at"])
+    with transaction.atomic():
+        address.retired_at = queries.clock()
+        address.save(update_fields=["retired_at"])
+        audit.keep(
+            request.workspace.pk,
+            "agent_address.retired",
+            user_id=request.user.pk,
+            target=address.name,
+            address=reverse("outbox"),
+            before={"url": address.url},
+        )
     messages.success(request, f"Nothing more is sent to {address.name}.")
     return redirect("outbox")
 
