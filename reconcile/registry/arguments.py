@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
 from effects import registry
+from effects.core.canonical import Refused, parse_arguments
 from effects.models import Tool
 from ledger.functions import call
 
@@ -34,6 +35,14 @@ def samples_of(workspace_id: int, claim_ids: Sequence[str]) -> list[Sample]:
     """The arguments of these calls, newest first; those that were emptied are left out."""
     rows = call(_ARGUMENTS, (BYTES_READ_MAX, workspace_id, list(claim_ids)))
     return [Sample(claim_id=claim, text=text) for claim, text in rows if text is not None]
+
+
+def names_of(arguments_text: str) -> list[str]:
+    """The names of the arguments' own members, in their order; none where they cannot be read."""
+    try:
+        return list(parse_arguments(arguments_text))
+    except (Refused, RecursionError):
+        return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ NOT_PAGES = frozenset(
     {
         *("/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/", "/v1/traces"),
         "/duplicates/export.csv",
+        *("/tools/double-fire/export.csv", "/tools/file/export.toml"),
         *("/audit-log/export.csv", "/audit-log/export.jsonl"),
     }
 )
@@ -46,6 +47,7 @@ ONLY_TAKE_A_FORM = frozenset(
         "/runs/start/",
         "/settings/sessions/end/",
         "/second-person/retire/",
+        *("/tools/file/import/", "/tools/file/tools-list/"),
     }
 )
 

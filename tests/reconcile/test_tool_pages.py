@@ -366,7 +366,7 @@ def test_a_tool_that_appeared_by_itself_is_registered_by_saving_it(
 ) -> None:
     seen = Tool.objects.create(workspace=shop, name="notify_store", registered=False)
     page = words(admin.get("/tools/"))
-    assert "Claims arrive for 1 tool that nobody registered : notify_store" in page
+    assert "Events arrive for 1 tool that nobody registered : notify_store" in page
     assert "seen in a claim, registered by nobody" in page
     admin.post(f"/tools/{seen.pk}/", typed(version="1", effect_class="unkeyed_write"))
     seen.refresh_from_db()
