@@ -20,8 +20,6 @@ from reconcile.pages import (
     health,
     late,
     lookup_test,
-    notification_setup,
-    notifications,
     outbox,
     queue,
     request,
@@ -29,9 +27,10 @@ from reconcile.pages import (
     sandbox,
     second_person,
     take,
-    tools,
     webhooks,
 )
+from reconcile.pages.tools import double_fire, files, listing, simulate
+from reconcile.pages.tools import form as tool_form
 from reconcile.webhooks import receive
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -101,55 +100,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("webhooks/deliveries/<int:delivery_id>/again", webhooks.again, name="webhook-again"),
     path("webhooks/deliveries/<int:delivery_id>/body", webhooks.body, name="webhook-body"),
     path("webhooks/addresses/<int:connection_id>", webhooks.address, name="webhook-address"),
-    path("notifications/", notifications.notifications, name="notifications"),
-    path("notifications/<int:notification_id>/", notifications.notification, name="notification"),
-    path(
-        "notifications/<int:notification_id>/acknowledge",
-        notifications.acknowledge,
-        name="notification-acknowledge",
-    ),
-    path(
-        "notifications/acknowledged/<int:ack_id>/end",
-        notifications.end_ack,
-        name="notification-ack-end",
-    ),
-    path(
-        "notifications/messages/<int:delivery_id>/again",
-        notifications.again,
-        name="notification-again",
-    ),
-    path("notifications/rules/new/", notification_setup.new_rule, name="notification-rule-new"),
-    path("notifications/rules/<int:rule_id>/", notification_setup.rule, name="notification-rule"),
-    path(
-        "notifications/rules/<int:rule_id>/pause",
-        notification_setup.pause_rule,
-        name="notification-rule-pause",
-    ),
-    path(
-        "notifications/rules/<int:rule_id>/retire",
-        notification_setup.retire_rule,
-        name="notification-rule-retire",
-    ),
-    path(
-        "notifications/channels/new/",
-        notification_setup.new_channel,
-        name="notification-channel-new",
-    ),
-    path(
-        "notifications/channels/<int:channel_id>/",
-        notification_setup.channel,
-        name="notification-channel",
-    ),
-    path(
-        "notifications/channels/<int:channel_id>/test",
-        notification_setup.try_channel,
-        name="notification-channel-test",
-    ),
-    path(
-        "notifications/channels/<int:channel_id>/retire",
-        notification_setup.retire_channel,
-        name="notification-channel-retire",
-    ),
     path("outbox/", outbox.outbox, name="outbox"),
     path("outbox/addresses", outbox.add, name="outbox-add"),
     path("outbox/addresses/<int:address_id>/retire", outbox.retire, name="outbox-retire"),
@@ -168,7 +118,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
         lookup_test.lookup_answer,
         name="tool-lookup-answer",
     ),
-    path("tools/", tools.tools, name="tools"),
-    path("tools/new/", tools.new_tool, name="tool-new"),
-    path("tools/<int:tool_id>/", tools.tool, name="tool"),
+    path("tools/", listing.tools, name="tools"),
+    path("tools/new/", tool_form.new_tool, name="tool-new"),
+    path("tools/double-fire/", double_fire.double_fire, name="tools-double-fire"),
+    path("tools/double-fire/export.csv", double_fire.double_fire_csv, name="tools-double-fire-csv"),
+    path("tools/file/", files.tools_file, name="tools-file"),
+    path("tools/file/export.toml", files.export, name="tools-file-export"),
+    path("tools/file/import/", files.import_file, name="tools-file-import"),
+    path("tools/file/tools-list/", files.import_list, name="tools-file-list"),
+    path("tools/<int:tool_id>/", tool_form.tool, name="tool"),
+    path("tools/<int:tool_id>/preview/", tool_form.preview_fields, name="tool-preview"),
+    path("tools/<int:tool_id>/simulate/", simulate.simulation, name="tool-simulation"),
 ]
