@@ -4,6 +4,8 @@ import hashlib
 import re
 from pathlib import Path
 
+from tests.support import bootstrap
+
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "static"
 
@@ -31,3 +33,12 @@ def test_no_template_holds_inline_code_or_style() -> None:
         assert not re.search(r"\sstyle=|<style|\son[a-z]+=|hx-on|<script(?! src=)", text), path
         assert "|safe" not in text, path
         assert "autoescape off" not in text, path
+
+
+def test_no_template_names_a_class_that_our_part_of_bootstrap_leaves_out() -> None:
+    left_out = set(bootstrap.LEFT_OUT.read_text(encoding="utf-8").split())
+    kept = bootstrap.every_class(bootstrap.KEPT.read_text(encoding="utf-8"))
+    assert {"btn", "form-control", "visually-hidden"} <= kept
+    assert not kept & left_out
+    missing = bootstrap.written() & left_out
+    assert not missing, f"make our part anew (tests/support/bootstrap.py): {sorted(missing)}"
