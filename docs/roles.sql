@@ -12,7 +12,7 @@ alter default privileges in schema public
 alter default privileges in schema public grant usage, select on sequences to :"app";
 alter default privileges in schema public grant execute on functions to :"app";
 -- Events are written once. Triggers refuse the rest as well; nothing should even be able to ask.
-revoke update, delete on ledger_event, ledger_askedagain from :"app";
+revoke update, delete on ledger_event, ledger_askedagain, effects_auditentry from :"app";
 -- Agents that speak to PostgreSQL themselves have roles of their own: `manage.py agent_role create`
 -- makes and grants them, run as the owner. Which workspace a role opens, only the owner says.
 revoke insert, update, delete on ledger_agentrole from :"app";
