@@ -71,7 +71,10 @@ class DuplicateGroup(models.Model):
                 name="duplicate_group_amount", condition=Q(amount=None) | ~Q(currency="")
             ),
         ]
-        indexes = [models.Index(name="duplicate_group_list", fields=["workspace", "state", "-id"])]
+        indexes = [
+            models.Index(name="duplicate_group_list", fields=["workspace", "state", "-id"]),
+            models.Index(name="duplicate_group_found", fields=["workspace", "found_at"]),
+        ]
 
     @override
     def __str__(self) -> str:
@@ -107,6 +110,9 @@ class DuplicateAct(models.Model):
     link = models.URLField(max_length=500, blank=True, default="")
     version = models.PositiveIntegerField()
     shown = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(name="duplicate_act_at", fields=["at"])]
 
     @override
     def __str__(self) -> str:

@@ -148,7 +148,7 @@ GROUP BY 1, 2"""  # noqa: S608 - no word of it is typed
 
 def read_levels(workspace_id: int, now: datetime) -> Levels:
     """What is at risk at `now`, in one statement over the work lists."""
-    asked = {
+    asked: dict[str, Any] = {
         "workspace_id": workspace_id,
         "at": now,
         "soon": now + CLOSING_SOON,

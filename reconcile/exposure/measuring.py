@@ -44,7 +44,7 @@ def bin_of(seconds: float) -> int:
 
 def middle_of(number: int) -> float:
     """The seconds that stand for all times of a bin: its geometric middle."""
-    return BIN_RATIO ** (number + 0.5) / MILLISECONDS_PER_SECOND
+    return math.pow(BIN_RATIO, number + 0.5) / MILLISECONDS_PER_SECOND
 
 
 def merged(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
@@ -228,11 +228,14 @@ class Measured:
 
     @property
     def chance(self) -> float | None:
-        """The part of all responses that leaves a duplicate where nothing absorbs it."""
+        """The part of all responses that leaves a duplicate where nothing absorbs it. None where a
+        factor has too few to say, and of a tool that no response called: that says nothing."""
         rate, share = self.failure_rate.share, self.share_in_window.share
+        if not self.announced or rate is None:
+            return None
         if rate == 0:
-            return 0.0
-        return None if rate is None or share is None else chance(rate, share)
+            return 0.0  # A share of no failures cannot be measured, and need not be.
+        return None if share is None else chance(rate, share)
 
     @property
     def one_in(self) -> int | None:
@@ -250,7 +253,7 @@ class Measured:
     def expected_bounds(self) -> tuple[float, float] | None:
         """Between which figures that lies at 95 %. It needs no minimum of failures: few of them
         make it wide. None where the volume is not known or too few responses were seen."""
-        if self.volume is None or not self.failure_rate.enough:
+        if self.volume is None or not self.failure_rate.enough or not self.announced:
             return None
         low, high = wilson(self.in_window, self.ended)
         return low * self.volume, high * self.volume

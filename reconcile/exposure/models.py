@@ -157,6 +157,11 @@ class UnsureCall(models.Model):
                 fields=["workspace", "race_at"],
                 condition=Q(race_at__isnull=False),
             ),
+            models.Index(
+                name="unsure_call_contradicted",
+                fields=["workspace", "contradicted_at"],
+                condition=Q(contradicted_at__isnull=False),
+            ),
         ]
 
     @override

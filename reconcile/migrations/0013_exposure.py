@@ -220,6 +220,11 @@ class Migration(migrations.Migration):
                         fields=["workspace", "race_at"],
                         name="unsure_call_race",
                     ),
+                    models.Index(
+                        condition=models.Q(("contradicted_at__isnull", False)),
+                        fields=["workspace", "contradicted_at"],
+                        name="unsure_call_contradicted",
+                    ),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -234,6 +239,14 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
+        ),
+        migrations.AddIndex(
+            model_name="duplicateact",
+            index=models.Index(fields=["at"], name="duplicate_act_at"),
+        ),
+        migrations.AddIndex(
+            model_name="duplicategroup",
+            index=models.Index(fields=["workspace", "found_at"], name="duplicate_group_found"),
         ),
         # The roll reads a day's responses by when they were received; the table is another floor's
         # and the way of reading it is this one's.

@@ -52,7 +52,7 @@ def a_response(shop: Workspace, name: str, *, terminal: str = "success", **said:
 
 def its_call(tool: Tool, name: str, **said: Any) -> Any:
     """The claim that a dispatcher makes for the call of that response."""
-    usual = {
+    usual: dict[str, Any] = {
         "conversation": f"talk-{name}",
         "turn_index": 1,
         "response_id": f"msg_{name}",
