@@ -34,6 +34,7 @@ NOT_PAGES = frozenset(
     {
         *("/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/", "/v1/traces"),
         "/duplicates/export.csv",
+        *("/exposure/export.csv", "/trends/export.csv", "/weekly-report/export.csv"),
         *("/tools/double-fire/export.csv", "/tools/file/export.toml"),
         *("/audit-log/export.csv", "/audit-log/export.jsonl"),
     }

@@ -130,6 +130,12 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "tool-lookup-answer": (Answers(status=404, roles=ADMIN, elsewhere=404), NO),  # another's
     "duplicates": (sees(), NO),
     "duplicates-csv": (sees(STAFF), NO),
+    "exposure": (sees(), NO),
+    "exposure-csv": (sees(STAFF), NO),
+    "trends": (sees(), NO),
+    "trends-csv": (sees(STAFF), NO),
+    "weekly-report": (sees(), NO),
+    "weekly-report-csv": (sees(STAFF), NO),
     "duplicate": (sees_own(), NO),
     "duplicate-say": (NO, does_own(DECIDERS)),
     "duplicate-constants": (sees(), does(ADMIN, status=422)),
