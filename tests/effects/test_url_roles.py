@@ -180,6 +180,7 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "event-body": (sees_own(), NO),
     "event-again": (NO, does_own(ENGINEERS)),
     "turns": (sees(), NO),
+    "capture": (sees(), does(ALL, 422)),
     # A conversation's name is an agent's own word: another workspace has a turn of that name, too,
     # and it is empty.
     "turn": (Answers(status=200, roles=ALL, elsewhere=200), NO),
