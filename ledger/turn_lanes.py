@@ -7,17 +7,22 @@ gap of one width, however long it was.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Literal
 
-from effects.times import duration_words
+from ledger.turn_parts.axis import (
+    LEFT,
+    RIGHT,
+    TICK_STEP_MIN,
+    Axis,
+    axis_of,
+    offset_words,
+    round_numbers,
+)
 
 WIDTH: Final = 1260.0
-LEFT: Final = 116.0
-RIGHT: Final = 1236.0
 TOP: Final = 40.0
 ROW_HEIGHT: Final = 30.0
 BAR_HEIGHT: Final = 22.0
@@ -26,23 +31,14 @@ LANE_PAD: Final = 6.0
 LANE_GAP: Final = 8.0
 AXIS_HEIGHT: Final = 40.0
 
-IDLE_SECONDS_MIN: Final = 10.0
-"""Nothing shorter is idle. What is, is also longer than all the busy time together."""
-GAP_WIDTH: Final = 56.0
-STRETCH_WIDTH_MIN: Final = 40.0
 BAR_WIDTH_MIN: Final = 8.0
-GAPS_SHARE_MAX: Final = 0.7
 DOT_STEP_MIN: Final = 24.0
 DOT_RADIUS: Final = 9.0
-TICK_STEP_MIN: Final = 78.0
 CHARACTER_WIDTH: Final = 6.3
 """A little more than the mean of the sans-serif fonts at the drawing's 11.5 units."""
 LABEL_CHARACTERS_MAX: Final = 60
 LABEL_GAP: Final = 8.0
-_NICE: Final = (
-    *(0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60),
-    *(120, 300, 600, 1800, 3600, 7200, 21_600, 86_400),
-)
+LINE_LABELS_Y: Final = (14.0, 28.0)
 
 Shape = Literal["disc", "ring", "ring-dot", "diamond", "dashed", "person"]
 
@@ -105,6 +101,7 @@ class Placed:
     label: str = ""
     label_x: float = 0.0
     label_end: bool = False
+    outside: bool = False
 
     @property
     def top(self) -> float:
@@ -170,67 +167,6 @@ class Drawing:
         return self.bottom + 32
 
 
-# The axis
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stretch:
-    start: float
-    end: float
-    x: float
-    width: float
-
-    def place(self, at: float) -> float:
-        length = self.end - self.start
-        return self.x + self.width * ((at - self.start) / length if length else 0.5)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """Places for instants, in busy stretches with gaps between them."""
-
-    stretches: tuple[_Stretch, ...]
-
-    def place(self, at: float) -> float:
-        for stretch in self.stretches:
-            if at <= stretch.end:
-                return round(stretch.place(max(at, stretch.start)), 1)
-        last = self.stretches[-1]
-        return round(last.place(last.end), 1)
-
-    @property
-    def gaps(self) -> tuple[float, ...]:
-        pairs = itertools.pairwise(self.stretches)
-        return tuple(round((one.x + one.width + two.x) / 2, 1) for one, two in pairs)
-
-
-def axis_of(instants: Iterable[float], *, idle: bool) -> Axis:
-    """The axis for these instants; with `idle` every second is as long as any other."""
-    points = sorted(set(instants)) or [0.0]
-    busy = [[points[0], points[0]]]
-    idle_after = _idle_after(points) if not idle else float("inf")
-    for before, point in itertools.pairwise(points):
-        if point - before > idle_after:
-            busy.append([point, point])
-        busy[-1][1] = point
-    room = RIGHT - LEFT
-    gap = min(GAP_WIDTH, room * GAPS_SHARE_MAX / max(len(busy) - 1, 1))
-    least = min(STRETCH_WIDTH_MIN, room * (1 - GAPS_SHARE_MAX) / len(busy))
-    spare = room - gap * (len(busy) - 1) - least * len(busy)
-    seconds = sum(end - start for start, end in busy)
-    stretches, x = [], LEFT
-    for start, end in busy:
-        width = least + (spare * (end - start) / seconds if seconds else spare / len(busy))
-        stretches.append(_Stretch(start=start, end=end, x=x, width=width))
-        x += width + gap
-    return Axis(stretches=tuple(stretches))
-
-
-def _idle_after(points: Sequence[float]) -> float:
-    steps = [later - earlier for earlier, later in itertools.pairwise(points)]
-    return max(IDLE_SECONDS_MIN, sum(step for step in steps if step <= IDLE_SECONDS_MIN))
-
-
 # The drawing
 
 
@@ -255,7 +191,7 @@ def draw(
         height=bottom + AXIS_HEIGHT,
         lanes=lanes,
         marks=tuple(one for row in _by_row(placed) for one in _labelled(_apart(row))),
-        lines=tuple(_line(line, axis, n) for n, line in enumerate(lines)),
+        lines=tuple(_lines(lines, axis)),
         ticks=tuple(_ticks(axis, clock)),
         gaps=axis.gaps,
         bottom=bottom,
@@ -338,57 +274,58 @@ def _labelled(row: list[Placed]) -> Iterator[Placed]:
         if one.path and width + 2 * LABEL_GAP <= one.right - one.x:
             yield replace(one, label=text, label_x=round(one.x + LABEL_GAP, 1))
         elif one.right + LABEL_GAP + width <= until:
-            yield replace(one, label=text, label_x=round(one.right + LABEL_GAP, 1))
-            free_from = one.right + LABEL_GAP + width
+            x = round(one.right + LABEL_GAP, 1)
+            yield replace(one, label=text, label_x=x, outside=True)
+            free_from = max(free_from, one.right + LABEL_GAP + width)
             continue
         elif one.path and left - width >= free_from:
-            yield replace(one, label=text, label_x=round(left, 1), label_end=True)
+            x = round(left, 1)
+            yield replace(one, label=text, label_x=x, label_end=True, outside=True)
         else:
             yield one
-        free_from = one.right
+        free_from = max(free_from, one.right)
 
 
-def _line(line: Line, axis: Axis, number: int) -> PlacedLine:
-    x = axis.place(line.at)
-    end = x + 12 + len(line.words) * CHARACTER_WIDTH > WIDTH
-    return PlacedLine(
-        kind=line.kind,
-        words=line.words,
-        x=x,
-        label_y=14.0 + 14 * (number % 2),
-        label_x=round(x - LABEL_GAP if end else x + LABEL_GAP, 1),
-        label_end=end,
-    )
+def _lines(lines: Sequence[Line], axis: Axis) -> Iterator[PlacedLine]:
+    """Each line with its words above the lanes, in one of two rows: never over each other's. `now`
+    begins below, so that it crosses no words."""
+    taken: list[tuple[float, float]] = []
+    for line in lines:
+        x, width = axis.place(line.at), LABEL_GAP + len(line.words) * CHARACTER_WIDTH
+        end = x + width > WIDTH
+        reach = (x - width, x) if end else (x, x + width)
+        free = all(reach[1] < left or right < reach[0] for left, right in taken)
+        high = free and line.kind != "now"
+        if high:
+            taken.append(reach)
+        yield PlacedLine(
+            kind=line.kind,
+            words=line.words,
+            x=x,
+            label_y=LINE_LABELS_Y[0 if high else 1],
+            label_x=round(x - LABEL_GAP if end else x + LABEL_GAP, 1),
+            label_end=end,
+        )
 
 
 def _ticks(axis: Axis, clock: Callable[[float], str] | None) -> Iterator[Tick]:
-    """Where a stretch begins, and round numbers inside it, as far as there is room for words."""
-    origin = axis.stretches[0].start if clock is not None else 0.0
-    firm = [(s.start, clock(s.start) if clock is not None else "") for s in axis.stretches]
-    soft = [(at, "") for s in axis.stretches for at in _round_numbers(s, origin)]
+    """Where a stretch begins, and round numbers inside it, as far as there is room for words. A
+    stretch after idle time counts from its own beginning."""
+    first = axis.stretches[0].start
+    wanted: list[tuple[float, str, str]] = []
+    for stretch in axis.stretches:
+        words = f"{stretch.start:g}" if clock is None else offset_words(stretch.start - first)
+        time = "" if clock is None else clock(stretch.start)
+        wanted.append((stretch.start, words, time))
+    for stretch in axis.stretches:
+        origin = 0.0 if clock is None else stretch.start
+        plus = "" if stretch.start == first else "+"
+        for at in round_numbers(stretch, origin, whole=clock is None):
+            words = f"{at:g}" if clock is None else f"{plus}{offset_words(at - origin)}"
+            wanted.append((at, words, ""))
     kept: list[Tick] = []
-    for at, time in [*firm, *soft]:
+    for at, words, time in wanted:
         x = axis.place(at)
         if all(abs(x - other.x) >= TICK_STEP_MIN for other in kept):
-            words = offset_words(at - origin) if clock is not None else f"{at:g}"
             kept.append(Tick(x=x, offset=words, clock=time))
     yield from sorted(kept, key=lambda tick: tick.x)
-
-
-def _round_numbers(stretch: _Stretch, origin: float) -> Iterator[float]:
-    length = stretch.end - stretch.start
-    if not length or stretch.width < TICK_STEP_MIN:
-        return
-    wanted = length * TICK_STEP_MIN / stretch.width
-    step = next((nice for nice in _NICE if nice >= wanted), wanted)
-    number = int((stretch.start - origin) // step) + 1
-    while origin + number * step <= stretch.end:
-        yield origin + number * step
-        number += 1
-
-
-def offset_words(seconds: float) -> str:
-    """How long after the turn's beginning: "0.5 s", "4 s", "21 m", "1 h 05 m"."""
-    if 0 < seconds < IDLE_SECONDS_MIN:
-        return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds:.2g} s"
-    return duration_words(seconds)

@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from ledger.api import api
 from ledger.openapi import PREFIX, docs, openapi_json
 from ledger.otlp import traces
-from ledger.pages import events, tokens, turns
+from ledger.pages import capture, events, tokens, turns
 from ledger.refusals import MethodNotAllowed, NoSuchEndpoint, refused
 
 PATH_CHARACTERS_SHOWN_MAX: Final = 200
@@ -59,6 +59,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("events/<int:item_id>/raw", events.raw, name="event-raw"),
     path("events/<int:item_id>/body", events.body, name="event-body"),
     path("turns/", turns.conversation, name="turns"),
+    path("turns/read/", capture.capture, name="capture"),
     path("turns/<any:conversation>/<int:index>", turns.turn, name="turn"),
     # Where OpenTelemetry's exporters send to, so it lies outside the API's own prefix.
     path("v1/traces", traces, name="otlp-traces"),

@@ -24,7 +24,7 @@ from ledger.items import visible
 from ledger.paths import conversation_address, turn_address
 from ledger.turn_lanes import Placed
 from ledger.turn_parts import listing
-from ledger.turn_parts.calls import TurnCall
+from ledger.turn_parts.calls import GoesBack, TurnCall
 from ledger.turn_parts.comparing import Retried, retried_of
 from ledger.turn_parts.drawing import Drawn, drawn_of
 from ledger.turn_parts.lines import TurnLine, lines_of
@@ -179,6 +179,7 @@ def _page(
         "tabs": [(word, words, place.with_(tab=word)) for word, words in TABS.items()],
         "heading": heading_of(found),
         "here": place.with_(),
+        "trace": trace_link(request.workspace, conversation=conversation, turn=index),
         **around,
     }
     if context["tab"] == "raw":
@@ -246,11 +247,12 @@ def _linked(
 
 
 def _chosen(calls: Sequence[TurnCall], wanted: str) -> TurnCall | None:
-    """The call of which is shown what goes back: the one that is asked for, or the first orphan."""
-    with_result = [call for call in calls if call.goes_back is not None]
-    asked = next((call for call in with_result if str(call.announced) == wanted), None)
-    orphan = next((call for call in with_result if call.orphan), None)
-    return asked or orphan or next(iter(with_result), None)
+    """The call of which is shown what goes back: the one that is asked for, or the first
+    of those of which most is known."""
+    with_result = [(call, call.goes_back) for call in calls if call.goes_back is not None]
+    asked = next((call for call, _ in with_result if str(call.announced) == wanted), None)
+    telling = sorted(with_result, key=lambda one: list(GoesBack).index(one[1]))
+    return asked or next((call for call, _ in telling), None)
 
 
 def _call_rows(
@@ -269,7 +271,9 @@ def _call_rows(
             turn=facts.index,
             call_id=call.call_id or "",
         )
-        links = [(one, link(trace_id=one)) for one in call.traces] or [("", link())]
+        links = [(one, link(trace_id=one)) for one in call.traces]
+        if not links and call.call_id and "{call_id}" in workspace.trace_url:
+            links = [("", link())]
         rows.append(
             CallRow(
                 call=call,
@@ -277,7 +281,7 @@ def _call_rows(
                 orphan_address=f"{place.with_(orphan=call.announced)}#back"
                 if call.goes_back is not None
                 else "",
-                traces=tuple(one for one in links if one[0] or one[1]),
+                traces=tuple(links),
             )
         )
     return rows

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from effects.pages.settings import ShownTimes
-from ledger.turn_lanes import Drawing, draw, offset_words
+from ledger.turn_lanes import Drawing, draw
+from ledger.turn_parts.axis import offset_words
 from ledger.turn_parts.marks import picture_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from effects.core.vocabulary import (
     SightingWord,
     Terminal,
 )
-from ledger.turn_lanes import Lane, Line, Mark, Shape, offset_words
+from ledger.turn_lanes import Lane, Line, Mark, Shape
+from ledger.turn_parts.axis import offset_words
 from ledger.turn_parts.lines import end_words, event_key, person_of, said_at_of
 from ledger.turn_recovery import is_of
 from ledger.turn_words import words_of

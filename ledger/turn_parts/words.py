@@ -75,11 +75,11 @@ def _sentences(turn: Turn) -> Iterator[str]:
         yield said[0].upper() + said[1:]
     asked = Counter(call.dispatched for call in turn.calls)
     told = [
-        (asked[Dispatched.YES], "dispatched"),
-        (asked[Dispatched.NO], "not dispatched"),
-        (asked[Dispatched.CANNOT_TELL], "of which nobody can tell"),
+        (asked[Dispatched.YES], "{} dispatched"),
+        (asked[Dispatched.NO], "{} not dispatched"),
+        (asked[Dispatched.CANNOT_TELL], "of {} nobody can tell"),
     ]
-    parts = [f"{n} {words}" for n, words in told if n]
+    parts = [words.format(n) for n, words in told if n]
     calls = f"{len(turn.calls)} call{'' if len(turn.calls) == 1 else 's'}"
     yield f"{calls}: {', '.join(parts)}." if parts else "No calls."
 

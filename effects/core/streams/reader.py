@@ -84,6 +84,11 @@ class StreamReader:
             self._seen.finish(Terminal.CANCELLED if cancelled else Terminal.CUT)
         return self._seen.record()
 
+    @property
+    def progress(self) -> tuple[bool, ...]:
+        """For every call that has begun so far, by its position: whether it has ended."""
+        return tuple(call.ended for call in self._seen.calls)
+
     def _tell_time(self, at: float | None) -> None:
         self._seen.at = at
         if self._seen.first_byte_at is None:
