@@ -13,6 +13,7 @@ from effects.fields import WordField
 from effects.models_audit import AuditEntry
 from effects.models_people import DeskSession, MemberChange
 from effects.models_registry import MeasureMark, ToolHour, ToolMeasured
+from effects.redaction.models import RedactionRule, RedactionState, SecretSwitchedOff
 
 __all__ = [
     "AuditEntry",
@@ -23,6 +24,9 @@ __all__ = [
     "MeasureMark",
     "MemberChange",
     "Membership",
+    "RedactionRule",
+    "RedactionState",
+    "SecretSwitchedOff",
     "Tool",
     "ToolChange",
     "ToolHour",

@@ -19,6 +19,7 @@ from psycopg import sql
 
 from effects.core.identity import encoded
 from effects.models import Workspace
+from effects.redaction.models import RedactionState
 from ledger import restore_fence
 from ledger.functions import call
 from ledger.models import AgentRole
@@ -78,6 +79,9 @@ def create(
     password = secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
         _create_in_database(role, password, connections_max)
+        # Held, so that the version which the role begins with is not counted up unseen.
+        RedactionState.objects.get_or_create(workspace=workspace)
+        redaction = RedactionState.objects.select_for_update().get(workspace=workspace)
         AgentRole.objects.create(
             role=role,
             workspace=workspace,
@@ -85,6 +89,7 @@ def create(
             part=encoded(workspace.pk),
             desk_url=settings.COUNTERFOIL_DESK_URL,
             created_at=clock(),
+            redaction_version=redaction.version,
         )
         restore_fence.confirm()
     return NewAgentRole(role=role, url=_url(role, password, address))

@@ -41,6 +41,7 @@ from ledger import (
     append,
     claiming,
     queries,
+    redacting,
 )
 from ledger.bearer import BearerToken, bearer_of, workspace_of
 from ledger.openapi import ANSWERS, CLAIM_ANSWERS, reads
@@ -94,7 +95,8 @@ def claim(request: HttpRequest) -> HttpResponse:
     """
     bearer = bearer_of(request)
     asked = read_claim(request)
-    return answered(claiming.claim(bearer.workspace_id, asked, token=bearer.unasked))
+    told = claiming.claim(bearer.workspace_id, asked, token=bearer.unasked)
+    return answered(redacting.for_agent(bearer.workspace_id, told))
 
 
 @api.get("claims", auth=MAY_READ, response=ANSWERS)
@@ -181,6 +183,7 @@ def wait(
             break
         found = queries.claim(workspace_id, found.pk)
         told = queries.status(found, now=(now := queries.clock()))
+    told = redacting.for_agent(workspace_id, told)
     return _with_version(answer_response(told), found.version)
 
 
@@ -208,11 +211,13 @@ def _reported(
     shown, version = append.reported(
         bearer.workspace_id, _id(claim_id), outcome, report, token=bearer.unasked
     )
-    return _with_version(answer_response(status_answer(shown)), version)
+    told = redacting.for_agent(bearer.workspace_id, status_answer(shown))
+    return _with_version(answer_response(told), version)
 
 
 def _told(found: Claim) -> HttpResponse:
     told = queries.status(found, now=queries.clock())
+    told = redacting.for_agent(found.workspace_id, told)
     return _with_version(answer_response(told), found.version)
 
 

@@ -20,7 +20,7 @@ from effects.core.messages import (
     ClaimRequest,
 )
 from effects.core.vocabulary import TokenScope
-from ledger import claiming
+from ledger import claiming, redacting
 from ledger.bearer import BearerToken, workspace_of
 from ledger.openapi import reads
 from ledger.reading import check_claim, read_batch
@@ -45,7 +45,11 @@ def claim_batch(request: HttpRequest) -> HttpResponse:
     check_batch(len(items))
     read = [_read(item) for item in items]
     asked = [claim for claim in read if isinstance(claim, ClaimRequest)]
-    told = iter(claiming.claim_batch(workspace_of(request), asked))
+    workspace_id = workspace_of(request)
+    told = iter(
+        redacting.for_agent(workspace_id, one) if isinstance(one, ClaimAnswer) else one
+        for one in claiming.claim_batch(workspace_id, asked)
+    )
     answers = [_item(next(told) if isinstance(claim, ClaimRequest) else claim) for claim in read]
     body = BatchAnswer(answers=tuple(answers)).model_dump_json(exclude_none=True)
     response = HttpResponse(body, content_type="application/json")

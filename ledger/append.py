@@ -9,23 +9,53 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
 from psycopg.types.json import Jsonb
 
-from effects.core.claim_rows import reported_facts
-from effects.core.messages import Complete, HeartbeatAnswer, Settle
+from effects.core.messages import HeartbeatAnswer
 from effects.core.problems import NotOffered, Stale
-from effects.core.status import Shown, read_shown
-from effects.core.vocabulary import ClaimState, Outcome, Role, SightingWord, Verdict
+from effects.core.vocabulary import ClaimState, Role, SightingWord, Verdict
+from ledger import redacting
 from ledger.functions import call, call_for_claim
+from ledger.models_sealed import SealedText
+from ledger.reporting import report, reported
+
+__all__ = [
+    "NOTE_CHARACTERS_MAX",
+    "OBJECTS_MAX",
+    "RAW_BYTES_MAX",
+    "REASON_CHARACTERS_MAX",
+    "Consent",
+    "DecisionHeld",
+    "DueLookup",
+    "NewAllowance",
+    "NewDecision",
+    "Observation",
+    "allow",
+    "close_case",
+    "decide",
+    "heartbeat",
+    "hold_longer",
+    "note",
+    "observe",
+    "report",
+    "reported",
+    "resume_lookups",
+    "schedule_lookup",
+    "sent",
+    "sweep",
+    "take_due_lookups",
+    "withdraw",
+]
 
 REASON_CHARACTERS_MAX: Final = 2000
 NOTE_CHARACTERS_MAX: Final = 10_000
 OBJECTS_MAX: Final = 100
 RAW_BYTES_MAX: Final = 1024 * 1024
+RAW_READ_MAX: Final = 5 * RAW_BYTES_MAX
+"""Of a longer answer no more is read: what is kept is hidden in before it is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,63 +136,6 @@ class DueLookup:
     since: datetime
 
 
-def report(workspace_id: int, claim_id: UUID, outcome: Outcome, settle: Settle) -> ClaimState:
-    """One attempt's report. The same report again is the same fact.
-
-    Raises `StaleFence` for an attempt that was never granted.
-    """
-    shown, _ = reported(workspace_id, claim_id, outcome, settle)
-    return shown.state
-
-
-REPORT: LiteralString = """
-SELECT (shown).*, version FROM ledger_reported_v1(
-  %s, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s, %s)
-"""
-REPORT_IF_OPEN: LiteralString = """
-SELECT (r.shown).*, r.version FROM ledger_apitoken t CROSS JOIN LATERAL ledger_reported_v1(
-  t.workspace_id, %s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s, %s) r
-WHERE t.hash = %s AND t.revoked_at IS NULL
-"""
-"""The same if the token is open; the report depends on the token's row."""
-
-
-def reported(
-    workspace_id: int,
-    claim_id: UUID,
-    outcome: Outcome,
-    settle: Settle,
-    *,
-    token: bytes | None = None,
-) -> tuple[Shown, int]:
-    """The same, answered with the claim as its agent may be told of it then, and its version.
-
-    `token` is the hash of one of the workspace's tokens about which nobody has asked yet; raises
-    `TokenRefused` where it is not open.
-    """
-    complete = settle if isinstance(settle, Complete) else None
-    said = reported_facts(settle)
-    values = (
-        workspace_id,
-        claim_id,
-        settle.fence,
-        str(outcome),
-        settle.provider_object,
-        settle.replayed,
-        settle.marker_sent,
-        complete.result if complete else None,
-        complete.result_stored and complete.result is not None if complete else None,
-        Jsonb(said) if said else None,
-        settings.COUNTERFOIL_DESK_URL,
-    )
-    *row, version = (
-        call_for_claim(claim_id, REPORT, values)
-        if token is None
-        else call_for_claim(claim_id, REPORT_IF_OPEN, (*values[1:], token))
-    )
-    return read_shown(row), version
-
-
 def sent(workspace_id: int, claim_id: UUID, fence: int) -> None:
     """Dates the send. It moves nothing."""
     call_for_claim(claim_id, "SELECT ledger_sent_v1(%s, %s, %s)", (workspace_id, claim_id, fence))
@@ -182,6 +155,32 @@ def observe(workspace_id: int, claim_id: UUID, observation: Observation) -> Clai
     """Keeps one provider answer. An absence that no longer covers the newest attempt, or whose
     window has closed meanwhile, is kept and does not count."""
     assert len(observation.objects) <= OBJECTS_MAX
+    data, raw = dict(observation.data), observation.raw
+    known = redacting.known_values_if_any(workspace_id, claim_id)
+    data = redacting.said(workspace_id, data, known)
+    if raw is None:
+        return _observe(workspace_id, claim_id, observation, data, None)
+    raw, kept = redacting.body(workspace_id, raw[:RAW_READ_MAX], known=known)
+    if not kept.found:
+        return _observe(workspace_id, claim_id, observation, data, raw)
+    raw = raw[:RAW_BYTES_MAX]
+
+    def observed_and_sealed() -> ClaimState:
+        state = _observe(workspace_id, claim_id, observation, data, raw)
+        # What is cut off is hidden from nobody, and its digest is another.
+        redacting.seal(workspace_id, SealedText.Name.RAW, kept, claim_id=claim_id)
+        return state
+
+    return redacting.in_one(observed_and_sealed)
+
+
+def _observe(
+    workspace_id: int,
+    claim_id: UUID,
+    observation: Observation,
+    data: dict[str, Any],
+    raw: bytes | None,
+) -> ClaimState:
     (state,) = call_for_claim(
         claim_id,
         "SELECT ledger_observe_v1(%s, %s, %s::ledger_event_word, %s, %s, %s, %s, %s, %s)",
@@ -193,8 +192,8 @@ def observe(workspace_id: int, claim_id: UUID, observation: Observation) -> Clai
             observation.counts,
             observation.conditional,
             list(observation.objects) or None,
-            Jsonb(dict(observation.data)),
-            observation.raw[:RAW_BYTES_MAX] if observation.raw is not None else None,
+            Jsonb(data),
+            raw[:RAW_BYTES_MAX] if raw is not None else None,
         ),
     )
     return ClaimState(state)

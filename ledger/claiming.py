@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -22,10 +22,12 @@ from effects.core.claim_rows import (
 from effects.core.identity import Identities, forwarded_key, identities
 from effects.core.messages import ClaimAnswer, ClaimRequest, OfflineTerms
 from effects.core.problems import TokenRefused
-from effects.core.vocabulary import EffectClass
+from effects.core.redaction import Redacted
+from effects.core.vocabulary import AnswerCode, EffectClass
 from effects.models import Tool
-from ledger import auth, restore_fence
+from ledger import auth, redacting, restore_fence
 from ledger.functions import call
+from ledger.models_sealed import SealedText
 
 CLAIM: LiteralString = """
 SELECT * FROM ledger_claim_v1(
@@ -68,17 +70,46 @@ def claim(workspace_id: int, request: ClaimRequest, *, token: bytes | None = Non
     about which nobody has asked yet; raises `TokenRefused` where it is not open.
     """
     restore_fence.guard()
+    kept = redacting.arguments(workspace_id, request.tool, request.arguments)
     while True:
         tool, ids = _identified(workspace_id, request, token)
-        values = _parameters(workspace_id, request, tool, ids)
-        rows = call(CLAIM, values) if token is None else call(CLAIM_IF_OPEN, (*values[1:], token))
-        if not rows:
-            raise TokenRefused
-        (told,) = rows
-        answer = read_answer(told, request)
+        values = _parameters(workspace_id, request, tool, ids, kept.text)
+        answer = (
+            redacting.in_one(partial(_ask_and_seal, workspace_id, request, values, token, kept))
+            if kept.found
+            else _ask(request, values, token)
+        )
         if answer is not None:
             return _with_terms(answer, tool)
         forget_tools()
+
+
+def _ask(request: ClaimRequest, values: tuple[Any, ...], token: bytes | None) -> ClaimAnswer | None:
+    rows = call(CLAIM, values) if token is None else call(CLAIM_IF_OPEN, (*values[1:], token))
+    if not rows:
+        raise TokenRefused
+    (told,) = rows
+    return read_answer(told, request)
+
+
+def _ask_and_seal(
+    workspace_id: int,
+    request: ClaimRequest,
+    values: tuple[Any, ...],
+    token: bytes | None,
+    kept: Redacted,
+) -> ClaimAnswer | None:
+    answer = _ask(request, values, token)
+    if answer is not None:
+        _seal(workspace_id, answer, kept)
+    return answer
+
+
+def _seal(workspace_id: int, answer: ClaimAnswer, kept: Redacted) -> None:
+    """Keeps what was hidden of a claim that was made just now; of any other its maker has it."""
+    if answer.code is AnswerCode.GRANTED and answer.fence == 1:
+        name = SealedText.Name.ARGUMENTS
+        redacting.seal(workspace_id, name, kept, claim_id=answer.claim_id)
 
 
 def claim_batch(workspace_id: int, requests: Sequence[ClaimRequest]) -> list[ClaimAnswer | Refused]:
@@ -88,12 +119,26 @@ def claim_batch(workspace_id: int, requests: Sequence[ClaimRequest]) -> list[Cla
     cannot be compared is answered with its `canonical.Refused`, and nothing of it is recorded.
     """
     restore_fence.guard()
-    answers = answer_all(
-        requests,
-        prepare=lambda request: _asked(workspace_id, request),
-        ask=lambda asked: call(CLAIM_BATCH, (workspace_id, Jsonb(asked))),
-        forget_rules=forget_tools,
-    )
+    kept = [redacting.arguments(workspace_id, one.tool, one.arguments) for one in requests]
+    texts = {id(request): one.text for request, one in zip(requests, kept, strict=True)}
+    hidden = any(one.found for one in kept)
+
+    def answered() -> list[ClaimAnswer | Refused]:
+        return answer_all(
+            requests,
+            prepare=lambda request: _asked(workspace_id, request, texts[id(request)]),
+            ask=lambda asked: call(CLAIM_BATCH, (workspace_id, Jsonb(asked))),
+            forget_rules=forget_tools,
+        )
+
+    def answered_and_sealed() -> list[ClaimAnswer | Refused]:
+        answers = answered()
+        for answer, one in zip(answers, kept, strict=True):
+            if isinstance(answer, ClaimAnswer) and one.found:
+                _seal(workspace_id, answer, one)
+        return answers
+
+    answers = redacting.in_one(answered_and_sealed) if hidden else answered()
     return [
         _with_terms(answer, _remembered_rules(workspace_id, request.tool))
         if isinstance(answer, ClaimAnswer)
@@ -107,10 +152,10 @@ def _with_terms(answer: ClaimAnswer, tool: _ToolRules) -> ClaimAnswer:
     return answer if tool.offline is None else answer.model_copy(update={"offline": tool.offline})
 
 
-def _asked(workspace_id: int, request: ClaimRequest) -> dict[str, Any]:
+def _asked(workspace_id: int, request: ClaimRequest, arguments: str) -> dict[str, Any]:
     """One claim as a member of a batch: the claim function's parameters by name."""
     tool, ids = _identified(workspace_id, request)
-    values = _parameters(workspace_id, request, tool, ids)[1:]
+    values = _parameters(workspace_id, request, tool, ids, arguments)[1:]
     return {
         name: _in_json(value)
         for name, value in zip(BATCH_NAMES, values, strict=True)
@@ -176,8 +221,9 @@ def rules_of(tool: Tool) -> ArgumentRules:
 
 
 def _parameters(
-    workspace_id: int, request: ClaimRequest, tool: _ToolRules, ids: Identities
+    workspace_id: int, request: ClaimRequest, tool: _ToolRules, ids: Identities, arguments: str
 ) -> tuple[Any, ...]:
+    """`ids` are made of the exact arguments; `arguments` are those that may be stored."""
     key, _, _ = forwarded_key(ids, 1).rpartition("-")
     return (
         workspace_id,
@@ -193,7 +239,7 @@ def _parameters(
         ids.repeat,
         ids.business,
         ids.arguments,
-        request.arguments,
+        arguments,
         request.conversation,
         request.turn_index,
         request.position,

@@ -17,6 +17,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from effects.core.events import IngestAnswer, ItemAnswer, StreamCursor
 from effects.core.vocabulary import ItemState
+from ledger import ingest_redacting, redacting
 from ledger.functions import call
 from ledger.ingest_apply import apply_message
 from ledger.ingest_json import digest
@@ -83,15 +84,27 @@ def ingest(
 def keep(workspace_id: int, token_id: int | None, door: Door, items: Iterable[Item]) -> list[Kept]:
     """Keeps every item, in one transaction. Rows are taken in the order of their ids, so that two
     senders of the same items do not wait for each other in a circle."""
-    numbered = sorted(enumerate(items), key=lambda pair: (pair[1].source, pair[1].event_id))
+    numbered = sorted(
+        enumerate(ingest_redacting.hidden(workspace_id, door, list(items))),
+        key=lambda pair: (pair[1].item.source, pair[1].item.event_id),
+    )
     with transaction.atomic():
         kept = [
-            _keep(workspace_id, token_id, door, index=index, item=item) for index, item in numbered
+            _keep(workspace_id, token_id, door, index=index, hidden=hidden)
+            for index, hidden in numbered
         ]
     return sorted(kept, key=lambda one: one.index)
 
 
-def _keep(workspace_id: int, token_id: int | None, door: Door, *, index: int, item: Item) -> Kept:
+def _keep(
+    workspace_id: int,
+    token_id: int | None,
+    door: Door,
+    *,
+    index: int,
+    hidden: ingest_redacting.Kept,
+) -> Kept:
+    item = hidden.item
     ((item_id, word, state),) = call(
         "SELECT item, word, state FROM ledger_keep_item_v1("
         "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
@@ -111,6 +124,10 @@ def _keep(workspace_id: int, token_id: int | None, door: Door, *, index: int, it
             item.said_at,
         ),
     )
+    if word == "new" and hidden.exact is not None:
+        IngestItem.objects.filter(pk=item_id).update(exact=hidden.exact)
+        for name, text in hidden.sealed:
+            redacting.seal(workspace_id, name, text, item_id=item_id)
     return Kept(index=index, item=item, id=item_id, word=word, was=ItemState(state))
 
 
@@ -197,7 +214,7 @@ def _apply_one(item_id: int) -> tuple[ItemState, list[bytes]]:
     if item.message is None:  # Readable when it was kept; a newer version of ours reads otherwise.
         _became(item_id, ItemState.FAILED, reason=item.reason, says=item.says)
         return ItemState.FAILED, []
-    outcome = apply_message(row.workspace_id, row.pk, item)
+    outcome = apply_message(row.workspace_id, row.pk, item, row.exact)
     if isinstance(outcome, Parked):
         _became(
             item_id,

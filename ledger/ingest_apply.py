@@ -16,10 +16,12 @@ from ledger.ingest_reading import Item
 from ledger.otlp_facts import ToolSpan
 
 
-def apply_message(workspace_id: int, item_id: int, item: Item) -> Outcomes:
+def apply_message(
+    workspace_id: int, item_id: int, item: Item, exact: Mapping[str, Any] | None
+) -> Outcomes:
     """Applies one item's message. Runs inside the item's transaction."""
     assert item.message is not None, "only a readable item is applied"
-    context = Context(workspace_id=workspace_id, item_id=item_id, item=item)
+    context = Context(workspace_id=workspace_id, item_id=item_id, item=item, exact=exact)
     return _APPLY[type(item.message)](context, item.message)
 
 

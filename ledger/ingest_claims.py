@@ -20,6 +20,7 @@ from effects.core.identity import CallFacts, Identities, forwarded_key, identiti
 from effects.core.storable import storable_result
 from effects.core.vocabulary import EffectClass, Flag, ItemState, Outcome
 from effects.models import Tool
+from ledger import redacting
 from ledger.claiming import rules_of
 from ledger.functions import call
 from ledger.ingest_parts import Applied, Context, Outcomes, Parked, parked_unless_known
@@ -40,7 +41,9 @@ def claim_made(context: Context, made: said.ClaimMade, *, untold: str | None = N
     )
     ref = context.ref("claim", made.claim)
     try:
-        ids, arguments, flags = _identified(context, made, rules_of(tool), untold)
+        ids, arguments, flags = _as_it_was(context, made) or identified(
+            context, made, rules_of(tool), untold
+        )
     except Refused as refusal:
         return Applied(state=ItemState.FAILED, reason=str(refusal.code), says=str(refusal))
     ((claim_id, word),) = call(
@@ -73,6 +76,8 @@ def claim_made(context: Context, made: said.ClaimMade, *, untold: str | None = N
             Jsonb(context.data(made, *ORIGIN_FACTS, "response_id", "call_id", "key")),
         ),
     )
+    if claim_id is not None and context.exact is not None:
+        redacting.belongs_to(context.item_id, claim_id)
     if word == "read":
         says = "The tool is a read, which needs no claim."
         return Applied(state=ItemState.RECORDED, reason="read", says=says, refs=(ref,))
@@ -85,7 +90,21 @@ def claim_made(context: Context, made: said.ClaimMade, *, untold: str | None = N
     )
 
 
-def _identified(
+def _as_it_was(
+    context: Context, made: said.ClaimMade
+) -> tuple[Identities, str | None, list[Flag]] | None:
+    """What the door found out from the exact values, where the kept ones are redacted."""
+    kept = (context.exact or {}).get("ids")
+    if kept is None or context.exact is None:
+        return None
+    values: dict[str, Any] = {
+        name: bytes.fromhex(v) if isinstance(v, str) else v for name, v in kept.items()
+    }
+    ids = Identities(**values)
+    return ids, made.arguments, [Flag(word) for word in context.exact["flags"]]
+
+
+def identified(
     context: Context, made: said.ClaimMade, rules: ArgumentRules, untold: str | None
 ) -> tuple[Identities, str | None, list[Flag]]:
     """The identities of a claim made elsewhere, its arguments as they can be kept, and its flags.
@@ -206,6 +225,8 @@ def attempt_ended(context: Context, ended: said.AttemptEnded) -> Outcomes:
             Jsonb(context.data(ended, *facts)),
         ),
     )
+    if claim_id is not None and context.exact is not None:
+        redacting.belongs_to(context.item_id, claim_id)
     return _of_claim(claim_id, says=says)
 
 

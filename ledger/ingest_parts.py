@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -40,9 +41,12 @@ Outcomes = Applied | Parked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
+    """`exact` are digests of what was redacted in the item, as `ingest_redacting` made them."""
+
     workspace_id: int
     item_id: int
     item: Item
+    exact: Mapping[str, Any] | None = None
 
     def ref(self, kind: str, *names: str) -> bytes:
         return reference(self.workspace_id, self.item.source, kind, *names)

@@ -82,7 +82,7 @@ def call_announced(context: Context, announced: said.CallAnnounced) -> Outcomes:
     if stream_id is None:
         assert parked is not None
         return parked
-    _write_call(context, stream_id, announced)
+    _write_call(context, stream_id, announced, 0)
     _advance(stream_id, sequence=announced.sequence)
     return Applied(stream_id=stream_id)
 
@@ -94,8 +94,8 @@ def stream_recorded(context: Context, record: said.StreamRecorded) -> Outcomes:
         return Applied(
             state=ItemState.RECORDED, reason="stream_differs", says=_DIFFERS, stream_id=stream_id
         )
-    for part in record.calls:
-        _write_call(context, stream_id, part)
+    for number, part in enumerate(record.calls):
+        _write_call(context, stream_id, part, number)
     if record.terminal is not None or record.last_sequence is not None:
         call(
             "SELECT ledger_mirror_close_v1(%s, %s, %s, %s, %s)",
@@ -115,8 +115,12 @@ def _advance(stream_id: int, *, sequence: int | None = None, upto: int | None = 
     call("SELECT ledger_stream_cursor_v1(%s, %s, %s)", (stream_id, sequence, upto))
 
 
-def _write_call(context: Context, stream_id: int, part: said.CallPart) -> None:
+def _write_call(context: Context, stream_id: int, part: said.CallPart, number: int) -> None:
     sent = (part.arguments or "").encode("utf-8", "surrogatepass")
+    size, digest = len(sent), hashlib.sha256(sent).digest()
+    if context.exact is not None and "calls" in context.exact:
+        size, written = context.exact["calls"][number]
+        digest = bytes.fromhex(written)
     call(
         "SELECT ledger_mirror_call_v1(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (
@@ -127,8 +131,8 @@ def _write_call(context: Context, stream_id: int, part: said.CallPart) -> None:
             part.tool,
             part.call_id,
             part.complete,
-            len(sent),
-            hashlib.sha256(sent).digest(),
+            size,
+            digest,
             part.ended_at or context.item.said_at,
             context.item_id,
         ),

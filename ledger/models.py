@@ -19,6 +19,8 @@ from effects.models import Tool, Workspace
 from ledger.models_agents import AgentRole
 from ledger.models_decisions import Case, Decision, HeldRequest
 from ledger.models_ingest import Call, ForeignName, IngestItem, Stream
+from ledger.models_sealed import SealedText
+from ledger.retention.models import RetentionFigure, RetentionPass, RetentionRule, RetentionRun
 
 __all__ = [
     "AgentRole",
@@ -34,6 +36,11 @@ __all__ = [
     "HeldRequest",
     "IngestItem",
     "Payload",
+    "RetentionFigure",
+    "RetentionPass",
+    "RetentionRule",
+    "RetentionRun",
+    "SealedText",
     "Stream",
     "Watermark",
 ]

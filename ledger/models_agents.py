@@ -14,7 +14,8 @@ class AgentRole(models.Model):
 
     It may execute the agent functions, which read the workspace here by who has logged in, and it
     owns nothing. `desk_url` is the desk's address for the links in answers, `part` the workspace as
-    the digests of its claims begin with it.
+    the digests of its claims begin with it. `redaction_version` follows the workspace's, so that a
+    claim whose agent hides by older rules is found out in the row that is read anyway.
     """
 
     role = models.CharField(max_length=63, unique=True)
@@ -24,6 +25,7 @@ class AgentRole(models.Model):
     desk_url = models.CharField(max_length=500)
     created_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
+    redaction_version = models.IntegerField(default=0)
 
     @override
     def __str__(self) -> str:

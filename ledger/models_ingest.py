@@ -25,6 +25,7 @@ class IngestItem(models.Model):
     `digest` is of the content (type, time, data), not of its bytes: the same item may come as JSON
     and as a CloudEvent. `raw` holds the bytes; retention may empty it. `waits_for` is the reference
     of the parent that a parked item waits for. `said_at` is the sender's own time: evidence.
+    `exact` is set where `raw` was redacted: digests of the exact values, by which it is applied.
     """
 
     workspace = models.ForeignKey(
@@ -45,6 +46,7 @@ class IngestItem(models.Model):
     raw = models.BinaryField(null=True)
     raw_bytes = models.IntegerField()
     emptied_at = models.DateTimeField(null=True)
+    exact = models.JSONField(null=True)
     said_at = models.DateTimeField(null=True)
     received_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()

@@ -54,14 +54,19 @@ class SpanContext(Context):
 
 def tool_span(context: Context, seen: ToolSpan) -> Outcomes:
     watched = SpanContext(
-        workspace_id=context.workspace_id, item_id=context.item_id, item=context.item
+        workspace_id=context.workspace_id,
+        item_id=context.item_id,
+        item=context.item,
+        exact=context.exact,
     )
-    claim = _claim_of(watched, seen)
+    claim = claim_of(watched, seen)
+    if context.exact is not None and "claim" in context.exact:
+        claim = claim.model_copy(update={"claim": context.exact["claim"]})
     told = _told_by_others(watched, seen)
     if told is not None:
         return told
     # A span says nothing about when a claim was made, so the claim has no time but ours.
-    made = claim_made(watched.at(None), claim, untold=_untold(claim))
+    made = claim_made(watched.at(None), claim, untold=untold_of(claim))
     if not isinstance(made, Applied) or made.claim_id is None:
         return made
     started = said.AttemptStarted(
@@ -77,7 +82,7 @@ def tool_span(context: Context, seen: ToolSpan) -> Outcomes:
     return ended
 
 
-def _claim_of(context: SpanContext, seen: ToolSpan) -> said.ClaimMade:
+def claim_of(context: Context, seen: ToolSpan) -> said.ClaimMade:
     conversation = seen.conversation or context.item.source
     name = f"{context.item.source}/{context.item.event_id}"
     if seen.call_id is not None and call_id_is_strong(seen.call_id, seen.tool):
@@ -95,7 +100,7 @@ def _claim_of(context: SpanContext, seen: ToolSpan) -> said.ClaimMade:
     )
 
 
-def _untold(claim: said.ClaimMade) -> str:
+def untold_of(claim: said.ClaimMade) -> str:
     """What stands for arguments that nobody told: they are not `{}`, and no other call's either."""
     return json.dumps({"arguments_not_told": claim.claim})
 

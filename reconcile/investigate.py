@@ -16,7 +16,8 @@ from uuid import UUID
 
 from effects.core.fold import fold
 from effects.core.vocabulary import ClaimState, SightingWord
-from ledger import append, queries
+from ledger import append, queries, redacting
+from ledger.models_sealed import SealedText
 from ledger.observing import Observed, observe_unchanged
 from reconcile import pace
 from reconcile.adapters.base import Look, Lookup, Probe
@@ -228,7 +229,10 @@ def read_claim(workspace_id: int, claim_id: UUID) -> Read:
         events=events,
         folded=fold(queries.as_logged(event) for event in events),
         state=state,
-        arguments_text=queries.arguments_text(claim),
+        # What was hidden before it was stored is opened for the question alone.
+        arguments_text=redacting.exact(
+            workspace_id, claim_id, SealedText.Name.ARGUMENTS, queries.arguments_text(claim)
+        ),
         now=now,
     )
 

@@ -23,7 +23,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from effects.core.problems import BadRequest, LedgerProblem, LimitExceeded
 from effects.models import Connection
-from ledger import queries
+from ledger import queries, redacting
 from ledger.refusals import MethodNotAllowed, problem_of, refused
 from reconcile.adapters.stripe_events import NotAnEvent, read_event
 from reconcile.models import WebhookAddress, WebhookDelivery
@@ -193,8 +193,10 @@ RETURNING id, state
 
 
 def store(connection: Connection, body: bytes, facts: Facts, *, now: datetime) -> tuple[int, str]:
-    """Keeps the bytes once, due at once. Answers the delivery's number and its state."""
+    """Keeps the bytes once, due at once, with what is hidden in them gone; they are known by the
+    digest of what came. Answers the delivery's number and its state."""
     state = WebhookDelivery.State
+    kept, _ = redacting.body(connection.workspace_id, body)
     with database.cursor() as cursor:
         cursor.execute(
             _STORE,
@@ -204,7 +206,7 @@ def store(connection: Connection, body: bytes, facts: Facts, *, now: datetime) -
                 facts.type,
                 facts.object_id,
                 facts.said_at,
-                body,
+                kept,
                 hashlib.sha256(body).digest(),
                 now,
                 now,

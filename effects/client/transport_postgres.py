@@ -17,10 +17,12 @@ from uuid import UUID
 from typing_extensions import override
 
 from effects.client.postgres_link import Connections, Statement
+from effects.client.redaction_rules import Hidden, ToolRedaction, read_redaction
 from effects.client.transport import Report
 from effects.client.transport_http import Timeouts
 from effects.core.canonical import NO_RULES, ArgumentRules, Refused
 from effects.core.claim_rows import (
+    PERMITS_A_SEND,
     TOOLS_REMEMBERED_MAX,
     answer_all,
     call_facts,
@@ -46,6 +48,7 @@ from effects.core.problems import (
     LedgerUnavailable,
     problem_of_refusal,
 )
+from effects.core.redaction import Redacted, redact
 from effects.core.references import not_found, read_reference
 from effects.core.status import is_news, read_shown, status_answer
 from effects.core.storable import fit_report, unstorable_field
@@ -69,8 +72,10 @@ CALL_FIELDS: Final[dict[str, type]] = {
     "user_spoke": bool,
     **dict.fromkeys(("what", "compared", "spoken", "turn_part", "ordinal_part"), bytes),
     **dict.fromkeys(("call_part", "local_parts", "caller_part", "business_parts"), bytes),
+    "redaction": int,
 }
 """What `ledger_agent_claim_v1` takes, in its order; a batch names them."""
+PLACE_OF_ARGUMENTS: Final = list(CALL_FIELDS).index("arguments")
 
 
 def _calling(function: str, *kinds: type, columns: str = "*") -> Statement:
@@ -82,9 +87,11 @@ def _calling(function: str, *kinds: type, columns: str = "*") -> Statement:
     )
 
 
-TOOL: Final = _calling("ledger_agent_tool_v1", str, columns="tool_version, rules::text")
+TOOL: Final = _calling(
+    "ledger_agent_tool_v1", str, columns="tool_version, rules::text, redaction::text"
+)
 CLAIM: Final = _calling("ledger_agent_claim_v1", *CALL_FIELDS.values())
-BATCH: Final = _calling("ledger_agent_claim_batch_v1", str)
+BATCH: Final = _calling("ledger_agent_claim_batch_v1", str, int)
 STATUS: Final = _calling("ledger_agent_status_v1", UUID, str, bytes)
 SENT: Final = _calling("ledger_agent_sent_v1", UUID, int)
 HEARTBEAT: Final = _calling("ledger_agent_heartbeat_v1", UUID, int, columns="word, lease_until")
@@ -118,7 +125,8 @@ class PostgresTransport:
             connections_max=connections_max,
         )
         self._lock = threading.Lock()
-        self._rules: dict[str, tuple[int, ArgumentRules]] = {}
+        self._rules: dict[str, tuple[int, ArgumentRules, ToolRedaction]] = {}
+        self._hidden = Hidden()
 
     @override
     def __repr__(self) -> str:
@@ -133,6 +141,7 @@ class PostgresTransport:
             (row,) = self._ask(CLAIM, values)
             answer = read_answer(row, request)
             if answer is not None:
+                self._remember(request, answer, sent=values[PLACE_OF_ARGUMENTS])
                 return answer
             self._forget_rules()
         raise LedgerUnavailable(f"{request.tool} is being changed at the ledger. Ask again.")
@@ -142,6 +151,9 @@ class PostgresTransport:
         answers = answer_all(
             requests, prepare=self._member, ask=self._ask_batch, forget_rules=self._forget_rules
         )
+        for request, answer in zip(requests, answers, strict=True):
+            if isinstance(answer, ClaimAnswer):
+                self._remember(request, answer)
         return [
             answer if isinstance(answer, ClaimAnswer) else problem_of_refusal(answer)
             for answer in answers
@@ -172,7 +184,7 @@ class PostgresTransport:
         return HeartbeatAnswer(word=word, lease_until=lease_until)
 
     def report(self, claim_id: UUID, report: Report) -> ClaimAnswer:
-        report = fit_report(report)
+        report = self._without_secrets(claim_id, fit_report(report))
         complete = report if isinstance(report, Complete) else None
         values = (
             claim_id,
@@ -230,13 +242,13 @@ class PostgresTransport:
         if request.tool not in self._rules:
             # To ask for a tool's rules enters it, and nothing is recorded of what is refused.
             digest_parts(call_facts(0, request, NO_RULES))
-        version, rules = self._rules_of(request.tool)
+        version, rules, redaction = self._rules_of(request.tool)
         parts = digest_parts(call_facts(0, request, rules))
         return (
             request.tool,
             version,
             str(request.effect_class),
-            request.arguments,
+            redact(request.arguments, redaction.arguments).text,
             request.conversation,
             request.turn_index,
             request.position,
@@ -261,6 +273,29 @@ class PostgresTransport:
             parts.local,
             parts.caller,
             parts.business,
+            redaction.version,
+        )
+
+    def _remember(
+        self, request: ClaimRequest, answer: ClaimAnswer, *, sent: str | None = None
+    ) -> None:
+        known = self._rules.get(request.tool)
+        if known is None or answer.code not in PERMITS_A_SEND or answer.claim_id is None:
+            return
+        asked = Redacted(request.arguments)
+        if sent != request.arguments:
+            asked = redact(request.arguments, known[2].arguments)
+        self._hidden.note(answer.claim_id, request.tool, asked)
+
+    def _without_secrets(self, claim_id: UUID, report: Report) -> Report:
+        """The report with everything hidden that may not be stored: nobody seals it on its way."""
+        result = report.result if isinstance(report, Complete) else None
+        rules = {tool: known[2] for tool, known in self._rules.copy().items()}
+        error, kept = self._hidden.hide(claim_id, (report.error, result), rules)
+        if (error, kept) == (report.error, result):
+            return report
+        return report.model_copy(
+            update={"error": error} if result is None else {"error": error, "result": kept}
         )
 
     def _member(self, request: ClaimRequest) -> dict[str, Any]:
@@ -268,13 +303,19 @@ class PostgresTransport:
         return {name: _in_json(value) for name, value in values if value is not None}
 
     def _ask_batch(self, members: list[dict[str, Any]]) -> list[list[Any]]:
-        return self._ask(BATCH, (json.dumps(members),))
+        # Where they differ, one is out of date, and then all of them are asked again.
+        version = min(member.get("redaction", 0) for member in members)
+        return self._ask(BATCH, (json.dumps(members), version))
 
-    def _rules_of(self, tool: str) -> tuple[int, ArgumentRules]:
+    def _rules_of(self, tool: str) -> tuple[int, ArgumentRules, ToolRedaction]:
         known = self._rules.get(tool)
         if known is None:
-            ((version, rules),) = self._ask(TOOL, (tool,))
-            known = (version, read_rules(json.loads(rules)))
+            ((version, rules, redaction),) = self._ask(TOOL, (tool,))
+            known = (
+                version,
+                read_rules(json.loads(rules)),
+                read_redaction(json.loads(redaction)),
+            )
             with self._lock:
                 if len(self._rules) >= TOOLS_REMEMBERED_MAX:
                     self._rules.clear()

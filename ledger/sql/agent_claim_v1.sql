@@ -39,17 +39,19 @@ create function ledger_agent_claim_v1(
   p_call_id text, p_weak boolean, p_nonce bytea, p_repeat_of uuid, p_worker text,
   p_delivery_count int, p_retry_count int, p_agent text, p_checkpoint text, p_user_spoke boolean,
   p_what bytea, p_compared bytea, p_spoken bytea, p_turn_part bytea, p_ordinal_part bytea,
-  p_call_part bytea, p_local_parts bytea, p_caller_part bytea, p_business_parts bytea
+  p_call_part bytea, p_local_parts bytea, p_caller_part bytea, p_business_parts bytea,
+  p_redaction int
 ) returns ledger_answer language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp as $$
 declare
   t record;
   local bytea;
+  outdated ledger_answer;
 begin
   -- Everything that is asked before the claim, and the most common answer of all: the operation is
   -- settled. ledger_claim_v1 has the same condition.
-  select r.workspace_id, r.part, m.claim_id as confirmed, tool.id as tool, d.turn, d.call, d.caller,
-      d.arguments, c.id, c.effect_class, c.reason, c.fence, c.generation, c.lease_until,
+  select r.workspace_id, r.part, r.redaction_version, m.claim_id as confirmed, tool.id as tool,
+      d.turn, d.call, d.caller, d.arguments, c.id, c.effect_class, c.reason, c.fence, c.generation, c.lease_until,
       c.window_until - make_interval(secs => tool.margin_seconds) as safe_until, c.object, c.result,
       c.result_stored,
       c.state = 'completed' and c.pending_at is null and c.arguments_digest = d.arguments
@@ -83,6 +85,12 @@ begin
       case when p_weak then '{weak_tool_call_id}'::text[] else '{}' end, t.object, t.result,
       t.result_stored, false)::ledger_answer;
   end if;
+  -- What it hid, it hid by other rules than those in force: it reads them again, and nothing is kept.
+  if t.redaction_version is distinct from p_redaction then
+    outdated.effect_class := p_class;
+    outdated.rules_changed := true;
+    return outdated;
+  end if;
   if (octet_length(p_arguments) <= 262144 and octet_length(p_compared) <= 1048576
       and coalesce(t.turn, t.caller) is not null and p_turn_index >= 0 is not false
       and octet_length(p_nonce) = 16 is not false and length(p_worker) <= 255 is not false
@@ -105,15 +113,18 @@ end $$;
 
 -- The parallel calls of one turn, each answered as if it had been asked alone. A call is an object
 -- whose members are named as the parameters above, without their p_.
-create function ledger_agent_claim_batch_v1(p_calls jsonb) returns setof ledger_answer
+create function ledger_agent_claim_batch_v1(p_calls jsonb, p_redaction int)
+returns setof ledger_answer
 language plpgsql security definer set search_path = pg_catalog, public, pg_temp as $$
 declare
   w bigint;
   own bytea;
   confirmed uuid;
+  redaction int;
   asked jsonb;
+  outdated ledger_answer;
 begin
-  select r.workspace_id, r.part, m.claim_id into w, own, confirmed
+  select r.workspace_id, r.part, r.redaction_version, m.claim_id into w, own, redaction, confirmed
     from ledger_agentrole r left join ledger_watermark m on m.name = 'confirmed'
     where r.role = session_user::text and r.revoked_at is null;
   if w is null or confirmed is distinct from ledger_life_v1() then
@@ -121,6 +132,12 @@ begin
   end if;
   if (jsonb_array_length(p_calls) <= 64) is not true then
     perform ledger_agent_malformed_v1();
+  end if;
+  if redaction is distinct from p_redaction then
+    outdated.effect_class := 'unkeyed_write';
+    outdated.rules_changed := true;
+    return query select (outdated).* from jsonb_array_elements(p_calls);
+    return;
   end if;
   select jsonb_agg(jsonb_build_object('tool', t.id, 'tool_version', d.tool_version, 'class', d.class,
       'key', 'cf1-' || encode(coalesce(d.caller, d.turn, d.call, d.local), 'hex'),

@@ -52,7 +52,9 @@ end $$;
 
 -- What must be known of a tool before its arguments can be compared. One that nobody registered is
 -- entered as effects.models.Tool enters it.
-create function ledger_agent_tool_v1(p_name text, out tool_version int, out rules jsonb)
+create function ledger_agent_tool_v1(
+  p_name text, out tool_version int, out rules jsonb, out redaction jsonb
+)
 language plpgsql security definer set search_path = pg_catalog, public, pg_temp as $$
 declare
   w bigint := ledger_agent_workspace_v1();
@@ -61,6 +63,16 @@ begin
     raise exception 'A tool''s name has 1 to 255 bytes (TOOL_BYTES_MAX).'
       using errcode = 'invalid_parameter_value';
   end if;
+  -- What the agent has to hide before it sends; effects/redaction/rules.py reads the same.
+  select jsonb_build_object('version', coalesce(
+        (select s.version from effects_redactionstate s where s.workspace_id = w), 0),
+      'off', (select coalesce(jsonb_agg(o.secret), '[]') from effects_secretswitchedoff o
+        where o.workspace_id = w),
+      'rules', (select coalesce(jsonb_agg(jsonb_build_array(r."where", r.path, r.mode)
+          order by r.id), '[]')
+        from effects_redactionrule r left join effects_tool t on t.id = r.tool_id
+        where r.workspace_id = w and r.retired_at is null and coalesce(t.name = p_name, true)))
+    into redaction;
   select version, argument_rules into tool_version, rules
     from effects_tool where workspace_id = w and name = p_name;
   if found then

@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 
 from effects.core.problems import ClaimNotFound
 from effects.models import Connection, LookupTrial, Tool
-from ledger import queries
+from ledger import queries, redacting
 from reconcile import pace
 from reconcile.adapters.base import Look, Lookup
 from reconcile.adapters.door import Limits, NotAllowed
@@ -100,6 +100,8 @@ def perform(trial_id: int) -> None:
         found = _try(trial, entry_of(trial))
     except CannotTry as error:
         found = {"fault": str(error)}
+    known = redacting.known_values_if_any(trial.workspace_id, trial.claim_id)
+    found = redacting.said(trial.workspace_id, found, known)
     # Text in ASCII: an answer may hold what PostgreSQL keeps in no text.
     LookupTrial.objects.filter(pk=trial_id).update(answer=json.dumps(found))
 

@@ -307,10 +307,10 @@ def test_an_orphan_that_fails_does_not_take_its_parent_with_it(shop, refund, mon
     tell(shop.pk, started())
     real = ingest_apply.apply_message
 
-    def breaks(workspace_id, item_id, item):
+    def breaks(workspace_id, item_id, item, exact):
         if item.type == "attempt.started":
             raise RuntimeError
-        return real(workspace_id, item_id, item)
+        return real(workspace_id, item_id, item, exact)
 
     with monkeypatch.context() as patched:
         patched.setattr(ingest, "apply_message", breaks)

@@ -1,0 +1,1 @@
+"""What is hidden before it is stored: the rules of a workspace, kept and read."""

@@ -1,0 +1,1 @@
+"""How long bodies are kept. Decisions and events are kept for ever; what is emptied says so."""
