@@ -22,4 +22,5 @@ def words(tool: Tool, rules: Iterable[Rule]) -> str:
     if any(rule.amount_from is None for rule in about):
         return "always"
     least = min(about, key=lambda rule: rule.amount_from or 0)
-    return f"from {least.amount_from:f} {least.currency}".rstrip()
+    amount = least.amount_from.normalize() if least.amount_from is not None else 0
+    return f"from {amount:f} {least.currency}".rstrip()
