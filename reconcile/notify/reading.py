@@ -17,7 +17,7 @@ from django.db import connection
 
 from effects.models import Connection
 from effects.money import Money
-from reconcile import pace
+from reconcile import cards, pace
 from reconcile.models import NotificationAck, NotificationRule
 from reconcile.notify.facts import Ack, Condition, Quiet, Rule, Subject, Told
 from reconcile.notify.limits import REPEAT_MAX, SUBJECTS_MAX
@@ -99,7 +99,8 @@ class Shown:
 
 def look(workspace_id: int, at: datetime, *, connections: bool = True) -> Look:
     """Everything in the workspace that a rule may speak of. Waits for the counters of connections,
-    so not in a transaction, unless `connections` is false."""
+    so not in a transaction, unless `connections` is false. Amounts that nobody read yet are."""
+    cards.fill(workspace_id=workspace_id)
     rows = _rows(workspace_id, at)
     found = [_subject(row) for row in rows[:SUBJECTS_MAX]]
     shown = {

@@ -79,7 +79,7 @@ def tell(workspace_id: int) -> int:
         # Read behind the lock: whoever held it before has written down what they told.
         log = reading.told(by_id, seen.subjects)
         notices = what_to_send(now, rules, seen.subjects, reading.acks([*by_id], now), log)
-        channels = _channels_of(notices)
+        channels = _channels_of(notices) if notices else {}
         for notice in notices:
             _write(by_id[notice.rule_id], notice, seen, channels[notice.rule_id])
     return len(notices)
