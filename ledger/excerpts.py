@@ -22,7 +22,7 @@ ROWS_MAX: Final = 1000
 
 # The view `ledger_attempt` once more, for attempts after the first: that their fence is more than 1
 # is said of every event, because only then may the planner use the index that leaves out the first.
-_LATER_ATTEMPTS: Final = """
+LATER_ATTEMPTS: Final = """
 SELECT g.claim_id, g.fence, g.generation, g.at AS granted_at,
        (SELECT min(s.at) FROM ledger_event s
          WHERE s.claim_id = g.claim_id AND s.kind = 'sent' AND s.fence = g.fence AND s.fence > 1
@@ -53,7 +53,7 @@ def attempts(claim: Claim, *, first: int, last: int) -> list[Attempt]:
     found = list(Attempt.objects.filter(claim_id=claim.pk, fence=1)) if first <= 1 <= last else []
     if last > 1:
         asked = {"claim_id": claim.pk, "first": first, "last": last}
-        found += Attempt.objects.raw(_LATER_ATTEMPTS, asked)
+        found += Attempt.objects.raw(LATER_ATTEMPTS, asked)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from effects.times import duration_words
 from reconcile.action_names import ActionName
 from reconcile.situation import Situation, instant_words
 
@@ -101,7 +102,8 @@ def _release_same(situation: Situation) -> Confirmation:
     provider = situation.provider
     return Confirmation(
         question="Release this claim?",
-        lead=f"The runtime may send the same request with the same key, once, until {closes}.",
+        lead=f"The runtime may send the same request with the same key, once, until {closes}"
+        + (f" ({duration_words((until - situation.now).total_seconds())})." if until else "."),
         will=f"If the first request did succeed, {provider} returns its saved result, not a second "
         f"effect. If {provider} saved an error (for example 500), the retry gets that error again.",
         will_not="No new key is made. If nobody takes it up in time, the call is unknown again.",
@@ -114,7 +116,8 @@ def _release_new(situation: Situation) -> Confirmation:
     provider = situation.provider
     return Confirmation(
         question="Release with a new key?",
-        lead="This can make the effect happen twice. Nothing proves that no attempt did it.",
+        lead=f"This can make the effect happen twice{_of_amount(situation, ', ')}. "
+        f"{_why_no_longer_safe(situation)}, and nothing proves that no attempt did it.",
         will="The runtime may send one more request, under a new key, which "
         f"{provider} will treat as a first request."
         if situation.keyed
@@ -124,6 +127,26 @@ def _release_new(situation: Situation) -> Confirmation:
         button="Release with a new key" if situation.keyed else "Allow one more run",
         harm=True,
     )
+
+
+def _why_no_longer_safe(situation: Situation) -> str:
+    """Why the old key protects nothing, as the beginning of a sentence."""
+    until = situation.safe_retry_until
+    if not situation.keyed:
+        return "This tool sends no key"
+    if situation.fresh_key:
+        return "A refusal is stored under the old key"
+    if until is None:
+        return "How long the old key is honoured is not published"
+    if until <= situation.now:
+        ago = duration_words((situation.now - until).total_seconds())
+        return f"The old key is no longer honoured (closed {ago} ago)"
+    return f"The old key holds until {instant_words(until, situation.now)}"
+
+
+def _of_amount(situation: Situation, before: str) -> str:
+    money = situation.money
+    return f"{before}{money.figure} {money.currency}" if money is not None else ""
 
 
 def _lost(situation: Situation) -> Confirmation:
@@ -188,7 +211,8 @@ def _close(situation: Situation) -> Confirmation:
     return Confirmation(
         question="Close without a retry?",
         lead="The agent is told: outcome unknown, do not retry.",
-        will="The call stays unknown in reports and counts as exposure.",
+        will="The call stays unknown in reports and counts as exposure"
+        f"{_of_amount(situation, ' of ')}.",
         will_not=f"Nothing is sent to {situation.provider}, and no further attempt is granted.",
         undo=_undo(situation),
         button="Stop: do not retry",

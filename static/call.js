@@ -1,3 +1,4 @@
+// What the pages of a call gain with script.
 // Keeps a call with the person who works on its page: a take of ten minutes is renewed while the tab
 // is in sight and something was done on it. It warns before it ends, and takes nothing by itself.
 "use strict";
@@ -38,4 +39,27 @@
     warning().hidden = left > WARN_MILLISECONDS || left <= 0;
   };
   setInterval(look, LOOK_MILLISECONDS);
+
+  // ── a held decision's ring, reasons of the runbook, printing ──
+  const now = () => Date.now() + ahead;
+  const turn = () => {
+    for (const ring of document.querySelectorAll("[data-ring]")) {
+      const ends = Date.parse(ring.closest(".ringbox").querySelector("time").dateTime);
+      const share = Math.max(0, Math.min(100, (ends - now()) / 10 / Number(ring.dataset.ring)));
+      ring.setAttribute("stroke-dasharray", `${share.toFixed(1)} 100`);
+    }
+  };
+  setInterval(turn, 1000);
+
+  const unhide = () => { for (const button of document.querySelectorAll("[data-fill][hidden], [data-print][hidden]")) button.hidden = false; };
+  unhide();
+  document.addEventListener("htmx:afterSettle", unhide);
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-fill], [data-print]");
+    if (!button) return;
+    if ("print" in button.dataset) { window.print(); return; }
+    const field = document.getElementById(button.dataset.fill);
+    field.value = field.value.trim() ? `${field.value.trimEnd()} ${button.textContent.trim()}` : button.textContent.trim();
+    field.focus();
+  });
 })();

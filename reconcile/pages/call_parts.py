@@ -21,9 +21,9 @@ from reconcile.calls.names import names_of
 from reconcile.history import Line, Names, drawing, line_of
 from reconcile.notes.markdown import rendered
 from reconcile.notes.mentions import people_here
-from reconcile.pages.review import number, pretty
+from reconcile.pages.review import number, told_shown
 from reconcile.queries import Call, as_evidence
-from reconcile.reading import ArgumentRow, ArgumentRows, argument_rows, cut_to_shown
+from reconcile.reading import ArgumentRow, ArgumentRows, argument_rows
 from reconcile.situation import Evidence
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ NOTES_SHOWN: Final = 20
 NOTES_BYTES_MAX: Final = 60_000
 """After so much markup the older notes are left for the next page; the newest is always there."""
 DECISIONS_SHOWN: Final = 20
-TOLD_BYTES_MAX: Final = 16_000
 
 
 # What the agent asked
@@ -56,8 +55,6 @@ def asked_part(seen: Call) -> dict[str, Any]:
     """The arguments as rows and as received, what identifies the call, and what the agent hears."""
     preview = bodies.arguments_preview(seen.claim)
     rows = argument_rows(preview.whole)
-    told = pretty(seen.told.for_model)
-    shown = cut_to_shown(told, TOLD_BYTES_MAX)
     keyed = seen.situation.keyed
     return {
         "arguments": None if rows is None else _with_meaning(seen, rows),
@@ -68,8 +65,7 @@ def asked_part(seen: Call) -> dict[str, Any]:
         "forwarded_key": seen.claim.key_sent(seen.claim.generation) if keyed else "",
         "marker": marker(seen.claim.pk, seen.claim.generation),
         "marker_reached": [attempt.marker_sent for attempt in seen.attempts][:1],
-        "told": shown,
-        "told_cut": len(shown) < len(told),
+        "told": told_shown(seen.told.for_model),
     }
 
 

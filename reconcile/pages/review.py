@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.urls import reverse
 
@@ -14,13 +14,17 @@ from reconcile import approve, asking, decide, queries, snoozes
 from reconcile.action_rules import snooze_until
 from reconcile.actions import Action, ActionName, action, find, safe_actions
 from reconcile.asking import Fate
+from reconcile.calls.runbook import reasons_in
 from reconcile.confirm import CHOSEN, REVIEWED, confirmation
 from reconcile.confirm import asking as asking_text
 from reconcile.forms import ABOUT_THE_REST
 from reconcile.queries import Call
+from reconcile.reading import cut_to_shown
 from reconcile.second_person import Team
 from reconcile.situation import Situation
 from reconcile.team import possible_approvers, team_of
+
+TOLD_BYTES_MAX: Final = 16_000
 
 
 def safe_actions_for(request: DeskRequest, seen: Call) -> tuple[tuple[Action, ...], Team]:
@@ -78,7 +82,8 @@ def held_part(seen: Call) -> dict[str, Any]:
         "held_until": until,
         "held_left": int(left) + (left > int(left)),
         "held_share": round(100 * left / whole, 1),
-        "held_told": pretty(queries.will_be_told(seen, Verdict(held.verdict), held.object)),
+        "held_seconds": int(whole),
+        "held_told": told_shown(queries.will_be_told(seen, Verdict(held.verdict), held.object)),
         "held_evidence": [item for item in seen.situation.evidence if item.number in held.evidence],
         "hold_longer_seconds": None if longest else decide.HOLD_LONGER_SECONDS,
         "hold_seconds_max": decide.HOLD_SECONDS_MAX,
@@ -187,6 +192,7 @@ def review_part(
         "errors": typed.get("errors", {}),
         "token": typed.get("token") or decide.token_for(seen, request.user.pk),
         "told": _told(seen, name),
+        "reasons": reasons_in(seen.tool.runbook),
         "close": close,
     }
 
@@ -194,7 +200,7 @@ def review_part(
 def _told(seen: Call, name: ActionName) -> str:
     if name is ActionName.ALLOW or name.verdict is None:
         return ""
-    return pretty(queries.will_be_told(seen, name.verdict, None))
+    return told_shown(queries.will_be_told(seen, name.verdict, None))
 
 
 def _snooze_dialog(request: DeskRequest, seen: Call, close: str) -> dict[str, Any]:
@@ -235,6 +241,13 @@ def chosen_evidence(request: DeskRequest, usual: Iterable[int]) -> set[int]:
 
 def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def told_shown(value: Any) -> str:
+    """What an agent is told, as much of it as a page holds: a result may be a megabyte."""
+    whole = pretty(value)
+    shown = cut_to_shown(whole, TOLD_BYTES_MAX)
+    return shown if shown == whole else f"{shown}\n[cut: {len(whole) - len(shown)} more characters]"
 
 
 def number(text: str | None, *, default: int) -> int:

@@ -352,7 +352,7 @@ def test_a_call_with_many_attempts_and_a_large_argument_has_a_small_page(halden,
     older = text_of(browser.get(f"/calls/{claim_id}?before=22"))
     assert '<th scope="row">21</th>' in older
     assert '<th scope="row">22</th>' not in older
-    before = first_of(r'\?evidence_before=(\d+)#pe', response)
+    before = first_of(r"\?evidence_before=(\d+)#pe", response)
     next_page = text_of(browser.get(f"/calls/{claim_id}?evidence_before={before}"))
     assert next_page.count("ev-card") == 10
     assert "look 19" in next_page
