@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from effects.access import Ability, DeskRequest, can, membership_required, needs, require
 from effects.core.problems import ClaimNotFound
 from ledger import append
+from ledger import queries as record
 from reconcile import queries, tasks
 from reconcile.actions import ActionName, find
 from reconcile.calls.runbook import runbook_of
@@ -84,6 +85,8 @@ def call_page(
         "chosen_evidence": chosen_evidence(request, box.cites),
         **actions_part(request, seen),
         "here": request.path,
+        "address_of_call": record.link(seen.claim.pk),
+        "may_export": can(request.role, Ability.EXPORT),
         "crumb": request.GET.get("in", ""),
         "may_note": can(request.role, Ability.NOTE),
         "needs_note": needs(Ability.NOTE),
