@@ -5,81 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import Decimal
 from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
-
-from effects.core.vocabulary import ClaimState, EffectClass, Outcome, Reason, SightingWord
+from effects.core.vocabulary import ClaimState
 from effects.money import Money
 from ledger import queries
 from reconcile import cards, search
-from reconcile.models import Card
 from reconcile.queue import (
     CLOSING_SOON,
-    EVENTS_LOOKED_BACK_MAX,
     GROUP_WORDS,
     MENTIONED_LATELY,
     NEWEST_MAX,
     ROWS_PER_PAGE,
     UNCOUNTED,
+    chosen_statement,
     count_statement,
     figures_statement,
     neighbours_statement,
     rows_statement,
 )
-from reconcile.situation import Strength
 from reconcile.views.filters import GROUPS, Filters, Place, Sort, View
+from reconcile.views.rows import Placed, Row, Seen, ask, rows_of
 
-ERROR_CHARACTERS_MAX: Final = 80
 COUNTED_MAX: Final = 1_001
 """How far a narrowed list is counted: more than a bulk can hold is only "more"."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSeen:
-    """As much of a tool as a row shows; `window_seconds` is what its window bar is drawn from."""
-
-    name: str
-    window_seconds: int | None
-    can_look_up: bool
-    lookups_max: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastEvidence:
-    word: SightingWord
-    at: datetime
-    strength: Strength
-    route: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One call in the list, as it was at `version`. `ended` is how its newest attempt ended, in
-    words of the attempt's own report; `check_at` None: nobody will be asked again by itself."""
-
-    claim_id: UUID
-    version: int
-    state: ClaimState
-    reason: Reason | None
-    effect_class: EffectClass
-    granted_at: datetime
-    window_until: datetime | None
-    tool: ToolSeen
-    summary: str
-    money: Money | None
-    customer: str
-    conversation: str | None
-    turn_index: int | None
-    ended: str
-    evidence: LastEvidence | None
-    check_at: datetime | None
-    check_number: int
-    held_until: datetime | None
-    waiting: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +82,7 @@ def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
         now = queries.clock()
         figures = read_figures(workspace_id, now, filters.user_id)
     at = min(filters.after.at, now) if filters.after else now
-    found = _placed_rows(workspace_id, filters, at)
+    found = placed_rows(workspace_id, filters, at)
     shown, next_place = found[:ROWS_PER_PAGE], None
     if len(found) > ROWS_PER_PAGE:
         last = shown[-1]
@@ -152,7 +103,7 @@ def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
     )
 
 
-def _counted(workspace_id: int, filters: Filters, found: Sequence[_Placed]) -> int:
+def _counted(workspace_id: int, filters: Filters, found: Sequence[Placed]) -> int:
     """How many rows a list has that the figures do not count, `COUNTED_MAX` for more than that."""
     if filters.after is None and len(found) <= ROWS_PER_PAGE:
         return len(found)
@@ -164,7 +115,7 @@ def count(workspace_id: int, filters: Filters, *, limit: int) -> int:
     searched = search.search_for(workspace_id, filters.q)
     parameters = _parameters(workspace_id, queries.clock(), filters)
     parameters |= searched.parameters | {"limit": limit}
-    return int(_ask(count_statement(filters, searched), parameters)[0]["matching"])
+    return int(ask(count_statement(filters, searched), parameters)[0]["matching"])
 
 
 def matching(workspace_id: int, filters: Filters, *, limit: int) -> list[Seen]:
@@ -172,7 +123,7 @@ def matching(workspace_id: int, filters: Filters, *, limit: int) -> list[Seen]:
     wanted = replace(filters, after=None)
     return [
         Seen(claim_id=place.claim_id, version=place.version, state=place.state)
-        for place in _placed_rows(workspace_id, wanted, queries.clock(), limit=limit)
+        for place in placed_rows(workspace_id, wanted, queries.clock(), limit=limit)
     ]
 
 
@@ -196,7 +147,7 @@ def neighbours(workspace_id: int, filters: Filters, claim_id: UUID) -> Neighbour
     searched = search.search_for(workspace_id, filters.q)
     parameters = _parameters(workspace_id, queries.clock(), filters) | searched.parameters
     parameters |= {"walk_id": claim_id}
-    (row,) = _ask(neighbours_statement(filters, searched), parameters)
+    (row,) = ask(neighbours_statement(filters, searched), parameters)
     return Neighbours(
         number=row["before"] + bool(row["listed"]),
         total=row["total"],
@@ -208,7 +159,7 @@ def neighbours(workspace_id: int, filters: Filters, claim_id: UUID) -> Neighbour
 
 def read_figures(workspace_id: int, now: datetime, user_id: int = 0) -> Figures:
     """Counts and sums over everything undecided, at `now`."""
-    rows = _ask(figures_statement(), _parameters(workspace_id, now, Filters(user_id=user_id)))
+    rows = ask(figures_statement(), _parameters(workspace_id, now, Filters(user_id=user_id)))
     counted = [view for view in View if view not in UNCOUNTED]
     next_ones = [row["closes_next"] for row in rows if row["closes_next"] is not None]
     return Figures(
@@ -230,27 +181,9 @@ def _sums(rows: list[dict[str, Any]], column: str) -> tuple[Money, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A call as a list showed it."""
-
-    claim_id: UUID
-    version: int
-    state: ClaimState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed(Seen):
-    group: int
-    first: Decimal
-    second: Decimal
-    held: bool
-    waiting: bool
-
-
-def _placed_rows(
+def placed_rows(
     workspace_id: int, filters: Filters, at: datetime, *, limit: int = ROWS_PER_PAGE + 1
-) -> list[_Placed]:
+) -> list[Placed]:
     """One more than a page holds, so that it is known whether another page follows."""
     searched = search.search_for(workspace_id, filters.q)
     after = filters.after
@@ -262,19 +195,26 @@ def _placed_rows(
             "after_second": after.second,
             "after_id": after.claim_id,
         }
-    return [
-        _Placed(
-            claim_id=row["id"],
-            version=row["version"],
-            state=ClaimState(row["state"]),
-            group=row["grp"],
-            first=row["first"],
-            second=row["second"],
-            held=row["held"],
-            waiting=row["waiting"],
-        )
-        for row in _ask(rows_statement(filters, searched), parameters)
-    ]
+    return [_place(row) for row in ask(rows_statement(filters, searched), parameters)]
+
+
+def placed_by_id(workspace_id: int, ids: Sequence[UUID], at: datetime) -> list[Placed]:
+    """These calls of the workspace, whatever they are like, in the usual order."""
+    parameters = _parameters(workspace_id, at, Filters()) | {"ids": list(ids)}
+    return [_place(row) for row in ask(chosen_statement(), parameters)]
+
+
+def _place(row: dict[str, Any]) -> Placed:
+    return Placed(
+        claim_id=row["id"],
+        version=row["version"],
+        state=ClaimState(row["state"]),
+        group=row["grp"],
+        first=row["first"],
+        second=row["second"],
+        held=row["held"],
+        waiting=row["waiting"],
+    )
 
 
 def _parameters(workspace_id: int, at: datetime, filters: Filters) -> dict[str, Any]:
@@ -298,8 +238,8 @@ def _parameters(workspace_id: int, at: datetime, filters: Filters) -> dict[str, 
     }
 
 
-def _sections(workspace_id: int, placed: Sequence[_Placed], *, grouped: bool) -> Iterator[Section]:
-    rows = _read_rows(workspace_id, placed)
+def _sections(workspace_id: int, placed: Sequence[Placed], *, grouped: bool) -> Iterator[Section]:
+    rows = rows_of(workspace_id, placed)
     if not grouped:
         yield Section(title="", note="", rows=tuple(rows))
         return
@@ -307,107 +247,3 @@ def _sections(workspace_id: int, placed: Sequence[_Placed], *, grouped: bool) ->
     for group, members in groupby(pairs, key=lambda pair: pair[0].group):
         title, note = GROUP_WORDS[GROUPS[group]]
         yield Section(title=title, note=note, rows=tuple(row for _, row in members))
-
-
-# What a row shows, for the rows of one page only.
-
-_DETAILS: Final = """
-SELECT c.id, c.effect_class, c.granted_at, c.window_until, c.reason, c.pending_at, c.conversation,
-  c.turn_index, t.name, t.window_seconds, t.lookups_max,
-  t.lookup_kind <> '' AND t.connection_id IS NOT NULL AS can_look_up,
-  seen.word AS seen_word, seen.at AS seen_at, seen.data->>'strength' AS strength,
-  seen.data->>'route' AS route,
-  report.word AS outcome, report.data->>'http_status' AS http_status,
-  left(report.data->>'error', %(error_characters)s) AS error,
-  d.at AS check_at, coalesce(d.tries, 0) AS tries
-FROM ledger_claim c
-JOIN effects_tool t ON t.id = c.tool_id
-LEFT JOIN ledger_due d ON d.claim_id = c.id AND d.why = 'lookup'
-LEFT JOIN LATERAL (
-  SELECT * FROM ledger_event e WHERE e.claim_id = c.id AND e.kind = 'sighting'
-    AND e.seq > c.version - %(events_back)s ORDER BY e.seq DESC LIMIT 1) seen ON true
-LEFT JOIN LATERAL (
-  SELECT * FROM ledger_event e WHERE e.claim_id = c.id AND e.kind = 'reported'
-    AND e.seq > c.version - %(events_back)s ORDER BY e.seq DESC LIMIT 1) report ON true
-WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(ids)s)
-"""
-
-
-def _read_rows(workspace_id: int, placed: Sequence[_Placed]) -> list[Row]:
-    if not placed:
-        return []
-    ids = [place.claim_id for place in placed]
-    card_of = cards.cards_of(workspace_id, ids)
-    parameters = {
-        "workspace_id": workspace_id,
-        "ids": ids,
-        "events_back": EVENTS_LOOKED_BACK_MAX,
-        "error_characters": ERROR_CHARACTERS_MAX,
-    }
-    details = {row["id"]: row for row in _ask(_DETAILS, parameters)}
-    return [_row(place, details[place.claim_id], card_of[place.claim_id]) for place in placed]
-
-
-def _row(place: _Placed, said: dict[str, Any], card: Card) -> Row:
-    return Row(
-        claim_id=place.claim_id,
-        version=place.version,
-        state=place.state,
-        reason=Reason(said["reason"]) if said["reason"] else None,
-        effect_class=EffectClass(said["effect_class"]),
-        granted_at=said["granted_at"],
-        window_until=said["window_until"],
-        tool=ToolSeen(
-            name=said["name"],
-            window_seconds=said["window_seconds"],
-            can_look_up=said["can_look_up"],
-            lookups_max=said["lookups_max"],
-        ),
-        summary=card.summary,
-        money=card.money,
-        customer=card.customer,
-        conversation=said["conversation"],
-        turn_index=said["turn_index"],
-        ended=ended_words(said["outcome"], said["http_status"], said["error"]),
-        evidence=_evidence(said),
-        check_at=said["check_at"],
-        check_number=said["tries"] + 1,
-        held_until=said["pending_at"],
-        waiting=place.waiting,
-    )
-
-
-def _evidence(said: dict[str, Any]) -> LastEvidence | None:
-    if said["seen_word"] is None:
-        return None
-    strength = said["strength"]
-    return LastEvidence(
-        word=SightingWord(said["seen_word"]),
-        at=said["seen_at"],
-        strength=Strength(strength) if strength in list(Strength) else Strength.SAYS_NOTHING,
-        route=said["route"] or "",
-    )
-
-
-def ended_words(outcome: str | None, http_status: str | int | None, error: str | None) -> str:
-    """How the newest attempt ended, in a few words of its own report."""
-    if outcome is None:
-        return "no report from the worker"
-    if http_status is not None:
-        return f"answered HTTP {http_status}"
-    if error:
-        return error
-    return {
-        Outcome.NOT_SENT: "not sent",
-        Outcome.REFUSED: "refused",
-        Outcome.REFUSED_STORED: "refused, stored under the key",
-        Outcome.COMPLETED: "reported as done",
-        Outcome.UNKNOWN: "answer lost",
-    }[Outcome(outcome)]
-
-
-def _ask(statement: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        columns = [column.name for column in cursor.description or ()]
-        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]

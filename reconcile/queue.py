@@ -61,12 +61,15 @@ CANDIDATES: Final = f"""(c.state IN ('unknown', 'conflicted', 'released', 'close
    OR c.state = 'not_executed' AND {_USED_UP})"""
 
 # What the ledger lists as work, and what is in flight and too young to be listed: the sweep files
-# leases from its watermark on. `verify_ledger` checks that no candidate is missing there.
+# leases from its watermark on. `verify_ledger` checks that no candidate is missing there. Look-ups
+# are no work of people: a call that was found keeps its own for ever, and there is one for each.
+# The upper bound is only for the planner, which without it expects a third of all claims.
 LISTED: Final = """SELECT claim_id AS id FROM ledger_due
-    WHERE why IN ('clock', 'lookup', 'person') {of_workspace}
+    WHERE why IN ('clock', 'person') {of_workspace}
   UNION SELECT id FROM ledger_claim
     WHERE id > coalesce((SELECT claim_id FROM ledger_watermark WHERE name = 'leases'),
                         '00000000-0000-0000-0000-000000000000')
+      AND id < 'ffffffff-ffff-ffff-ffff-ffffffffffff'
       AND state = 'in_flight' {of_workspace}"""
 
 # A request for a second person may be about a call that is settled: to reopen it, for example.
@@ -178,15 +181,18 @@ def seen_for(view: View, *, named: str = "false", also: str = "") -> str:
         View.MENTIONS: (_MENTIONED_HERE, "true"),
         View.ALL: (_NEWEST_HERE.format(named=named), "true"),
     }.get(view, (_LISTED_HERE, f"({CANDIDATES} OR w.claim_id IS NOT NULL)"))
-    here = "true"
-    if also:
-        # Only of this workspace: another's claim stays outside.
-        listed = f"""SELECT l.id, bool_or(l.here) AS here FROM (
+    if not also:
+        return _seen(listed, candidates)
+    # Only of this workspace: another's claim stays outside.
+    listed = f"""SELECT l.id, bool_or(l.here) AS here FROM (
       SELECT one.id, true AS here FROM ({listed}) one
       UNION ALL SELECT id, false FROM ledger_claim
         WHERE workspace_id = %(workspace_id)s AND id = {also}) l GROUP BY l.id"""  # noqa: S608 - no word is typed
-        here = f"listed.here AND coalesce({candidates}, false)"
-        candidates = f"({candidates} OR c.id = {also})"
+    here = f"listed.here AND coalesce({candidates}, false)"
+    return _seen(listed, f"({candidates} OR c.id = {also})", here=here)
+
+
+def _seen(listed: str, candidates: str, *, here: str = "true") -> str:
     return SEEN.format(
         listed=listed,
         clock_has_work=CLOCK_HAS_WORK,
@@ -210,6 +216,19 @@ SELECT p.id, p.version, p.state, p.grp, p.first, p.second, p.waiting,
   coalesce(p.pending_at > %(at)s, false) AS held
 FROM placed p {after}
 ORDER BY p.grp, p.first, p.second, p.id LIMIT %(limit)s"""  # noqa: S608 - no word of it is typed
+
+
+def chosen_statement() -> str:
+    """The claims of the workspace that `ids` name, whatever they are like, in the usual order."""
+    group, first, second = _SORTS[Sort.WINDOW]
+    return f"""WITH {_seen(_CHOSEN_HERE, "true")}
+SELECT s.id, s.version, s.state, ({group})::int AS grp, ({first})::numeric AS first,
+  ({second})::numeric AS second, s.waiting, coalesce(s.pending_at > %(at)s, false) AS held
+FROM seen s ORDER BY 4, 5, 6, 1"""  # noqa: S608 - no word of it is typed
+
+
+_CHOSEN_HERE: Final = """SELECT id FROM ledger_claim
+    WHERE workspace_id = %(workspace_id)s AND id = ANY(%(ids)s)"""
 
 
 def count_statement(filters: Filters, search: Search) -> str:

@@ -19,15 +19,18 @@ from reconcile.pages import (
     exposure,
     ghosts,
     health,
+    keys,
     late,
     lookup_test,
     outbox,
     queue,
+    queue_export,
     request,
     runs,
     sandbox,
     second_person,
     take,
+    views,
     webhooks,
 )
 from reconcile.pages.tools import double_fire, files, listing, simulate
@@ -36,6 +39,11 @@ from reconcile.webhooks import receive
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("queue/", queue.queue, name="queue"),
+    path("queue/export", queue_export.export_queue, name="queue-export"),
+    path("queue/views/", views.views, name="views"),
+    path("queue/views/new", views.new, name="view-new"),
+    path("queue/views/<int:view_id>/", views.act, name="view-act"),
+    path("settings/keys/", keys.keys, name="keys"),
     path("bulk/", bulk.bulks, name="bulks"),
     path("bulk/new/", bulk.freeze, name="bulk-new"),
     path("bulk/<int:bulk_id>/", bulk.bulk, name="bulk"),

@@ -3,12 +3,6 @@
 "use strict";
 
 const TICK_MILLISECONDS = 10_000;
-const KEYS_SETTING = "counterfoil-keys";
-
-const remembered = {
-  get(name) { try { return localStorage.getItem(name); } catch { return null; } },
-  set(name, value) { try { localStorage.setItem(name, value); } catch { /* Storage may be off. */ } },
-};
 
 const live = document.getElementById("live");
 const say = (sentence) => { if (live) live.textContent = sentence; };
@@ -72,6 +66,7 @@ const prepare = (root) => {
   for (const field of root.querySelectorAll("[data-zone-of-browser]")) {
     field.value ||= Intl.DateTimeFormat().resolvedOptions().timeZone;
   }
+  nameKeys(root);
   root.querySelector("[data-focus]")?.focus();
 };
 
@@ -92,7 +87,17 @@ document.addEventListener("cancel", (event) => {
   if (way) { event.preventDefault(); way.click(); }
 }, true);
 
-// ── keys ── one switch turns them off (WCAG 2.1.4); none of them commits a decision.
+// ── keys ── one switch turns them off (WCAG 2.1.4); none of them commits a decision. Pages know a
+// key by its usual name, data-key="a"; the sheet says which key this person has for it.
+const keySheet = document.getElementById("keys");
+const keyOf = JSON.parse(keySheet?.dataset.keys ?? "{}");
+const ownKey = (usual) => Object.keys(keyOf).find((key) => keyOf[key] === usual) ?? "";
+const typing = (target) => target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
+const keysRest = (event) => event.ctrlKey || event.metaKey || event.altKey || typing(event.target)
+  || keySheet?.dataset.keysOn !== "yes" || document.querySelector("dialog[open]") !== null;
+// The usual key of what was pressed, or nothing.
+const usualKey = (event) => (keysRest(event) ? "" : keyOf[event.key] ?? "");
+
 const rows = () => [...document.querySelectorAll("tr[data-row]")];
 const moveCursor = (step) => {
   const all = rows();
@@ -106,37 +111,57 @@ const moveCursor = (step) => {
 
 const goTo = (key) => document.querySelector(`.rail a[data-go="${CSS.escape(key)}"]`)?.click();
 
-// An element with data-key="a" is pressed by its key; a radio button is only chosen and focused.
-const press = (key) => {
-  const element = document.querySelector(`[data-key="${CSS.escape(key)}"]:not(:disabled)`);
-  if (!element) return;
+// An element with data-key="a" is pressed by its key; a radio button is only chosen, a field focused.
+const press = (usual) => {
+  const element = document.querySelector(`[data-key="${CSS.escape(usual)}"]:not(:disabled)`);
+  if (!element) return false;
   if (element.type === "radio") { element.checked = true; element.dispatchEvent(new Event("change", { bubbles: true })); }
-  else element.click();
+  else if (!element.matches("textarea, input")) element.click();
+  for (let around = element.parentElement?.closest("details:not([open])"); around; around = around.parentElement?.closest("details:not([open])")) around.open = true;
   element.focus();
+  return true;
 };
 
-const typing = (target) => target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
 let afterG = false;
-
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-  if (remembered.get(KEYS_SETTING) === "off" || document.querySelector("dialog[open]")) return;
+  // Inside a dialog its form is sent by two keys at once, never by one.
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    const form = event.target.closest?.("dialog[open] form[method=post]") ?? document.querySelector("dialog[open] form[method=post]");
+    if (form) { event.preventDefault(); form.requestSubmit(form.querySelector("footer button[type=submit]") ?? undefined); }
+    return;
+  }
+  if (keysRest(event)) return;
   if (afterG) { afterG = false; goTo(event.key); return; }
-  if (event.key === "g") afterG = true;
-  else if (event.key === "?") document.getElementById("keys")?.showModal();
-  else if (event.key === "/") {
-    const field = document.querySelector("input[type=search]");
-    if (field) { event.preventDefault(); field.focus(); }
-  } else if (event.key === "j") moveCursor(1);
-  else if (event.key === "k") moveCursor(-1);
-  else if (/^[1-9a-z]$/.test(event.key)) press(event.key);
+  const usual = usualKey(event);
+  if (usual === "g") afterG = true;
+  else if (usual === "?") keySheet.showModal();
+  else if (usual === "/") {
+    const field = [...document.querySelectorAll("input[type=search]")].find((one) => one.offsetParent !== null);
+    if (field) { event.preventDefault(); field.focus(); field.select(); }
+  } else if (usual === "j") moveCursor(1);
+  else if (usual === "k") moveCursor(-1);
+  else if (usual && press(usual)) event.preventDefault();
 });
 
-const keysSwitch = document.getElementById("keys-on");
-if (keysSwitch) {
-  keysSwitch.checked = remembered.get(KEYS_SETTING) !== "off";
-  keysSwitch.addEventListener("change", () => remembered.set(KEYS_SETTING, keysSwitch.checked ? "on" : "off"));
-}
+// The switch on the sheet is the same as on the page of keys, and is remembered there.
+document.querySelector("[data-keys-switch]")?.addEventListener("change", (event) => {
+  const form = event.currentTarget;
+  keySheet.dataset.keysOn = event.target.checked ? "yes" : "no";
+  fetch(form.action, { method: "POST", body: new FormData(form), redirect: "manual" }).catch(() => say("The switch could not be kept"));
+});
+
+// Hints beside buttons name the key that this person has.
+const nameKeys = (root) => {
+  for (const hint of root.querySelectorAll("[data-key-hint]")) { hint.textContent = ownKey(hint.dataset.keyHint); hint.hidden = !hint.textContent; }
+  for (const element of root.querySelectorAll("[data-key]")) {
+    const key = keySheet?.dataset.keysOn === "yes" ? ownKey(element.dataset.key) : "";
+    const hint = element.querySelector("kbd") ?? element.closest("label")?.querySelector("kbd");
+    if (hint) { hint.textContent = key; hint.hidden = !key; }
+    if (element.hasAttribute("aria-keyshortcuts")) {
+      if (key) element.setAttribute("aria-keyshortcuts", key); else element.removeAttribute("aria-keyshortcuts");
+    }
+  }
+};
 
 prepare(document);
 document.addEventListener("htmx:afterSettle", (event) => { prepare(event.target); tick(); });

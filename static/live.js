@@ -98,6 +98,8 @@
       if (fresh && wanted(part) && bare(part) !== bare(fresh)) swap(part, fresh);
     }
     document.title = doc.title;
+    const [icon, fresh] = [document, doc].map((page) => page.querySelector("link[rel=icon]"));
+    if (icon && fresh && icon.getAttribute("href") !== fresh.getAttribute("href")) icon.setAttribute("href", fresh.getAttribute("href"));
   };
 
   const offer = (sentence) => {

@@ -52,16 +52,24 @@
     show();
   });
 
-  const keysAreOn = () => { try { return localStorage.getItem("counterfoil-keys") !== "off"; } catch { return true; } };
-  const typing = (target) => target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
+  const cursorBox = () => (document.activeElement.closest?.("tr[data-row]") ?? document.querySelector("tr[data-row].cursor"))?.querySelector("input[name=call]");
   document.addEventListener("keydown", (event) => {
-    if (event.key.toLowerCase() !== "x" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (typing(event.target) || !keysAreOn() || document.querySelector("dialog[open]")) return;
-    const row = document.activeElement.closest?.("tr[data-row]") ?? document.querySelector("tr[data-row].cursor");
-    const box = row?.querySelector("input[name=call]");
+    const ranged = event.shiftKey && event.key !== event.key.toLowerCase();
+    if (keysRest(event) || keyOf[ranged ? event.key.toLowerCase() : event.key] !== "x") return;
+    const box = cursorBox();
     if (!box) return;
-    if (event.shiftKey) selectRange(box);
+    if (ranged) selectRange(box);
     else select(box, !box.checked);
+    show();
+  });
+
+  // Without a selection a button of the bar means the row that one stands on.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-bulk] button[data-key]");
+    if (!button || boxes().some((box) => box.checked)) return;
+    const box = cursorBox();
+    if (!box) { event.preventDefault(); say("No row is selected"); return; }
+    select(box, true);
     show();
   });
 

@@ -18,10 +18,11 @@ from effects.access import ROLE_WORDS, Ability, can, needs
 from effects.core.vocabulary import ClaimState, Role
 from ledger.queries import clock
 from reconcile import decide as deciding
-from reconcile import queries, snoozes, tasks
+from reconcile import queries, snoozes, takes, tasks
 from reconcile.action_names import ActionName
 from reconcile.actions import Action, action, instant_words
 from reconcile.assign import assignments
+from reconcile.assign import tasks as telling
 from reconcile.bulk.agreeing import Disagrees, evidence_for
 from reconcile.bulk.models import Bulk, BulkItem
 from reconcile.forms import Form, Screen, picture_holds
@@ -35,11 +36,14 @@ from reconcile.team import role_now, team_of
 Outcome = BulkItem.Outcome
 EVIDENCE_CITED_MAX: Final = 20
 """Of a call with more answers the newest are cited."""
+ASSIGNED: Final = "Assigned."
+WITH_THEM: Final = "It was with them already."
 
 
 class BulkAction(StrEnum):
     """What can be done to many calls at once, in the order of the bar."""
 
+    TAKE = "take"
     ASK = "ask"
     SNOOZE = "snooze"
     ASSIGN = "assign"
@@ -49,7 +53,12 @@ class BulkAction(StrEnum):
 
     @property
     def label(self) -> str:
-        return "Assign" if self is BulkAction.ASSIGN else ActionName(self).label
+        return _OWN_LABELS.get(self) or ActionName(self).label
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it begins when it is pressed; all else is looked at first."""
+        return self in {BulkAction.TAKE, BulkAction.ASK}
 
     @property
     def decides(self) -> bool:
@@ -70,6 +79,7 @@ class BulkAction(StrEnum):
         return needs(Ability.BULK_DECIDE if self.decides else Ability(self))
 
 
+_OWN_LABELS: Final = {BulkAction.TAKE: "Take", BulkAction.ASSIGN: "Assign"}
 _DECIDE: Final = frozenset({BulkAction.RELEASE_SAME, BulkAction.HAPPENED, BulkAction.NOT_HAPPENED})
 
 
@@ -154,11 +164,38 @@ def _assign(bulk: Bulk, call: Call, _role: Role) -> Result:
         )
     except assignments.NobodyToAssign as nobody:
         return _refused(str(nobody))
-    said = "It was with them already." if given.again else "Assigned."
-    return Result(outcome=Outcome.DONE, said=said)
+    return Result(outcome=Outcome.DONE, said=WITH_THEM if given.again else ASSIGNED)
+
+
+def tell_who_was_given(bulk: Bulk) -> None:
+    """One mail for all the calls that a bulk gave somebody, as for a single one."""
+    if bulk.action != BulkAction.ASSIGN:
+        return
+    given = bulk.items.filter(outcome=Outcome.DONE, said=ASSIGNED).order_by("number")
+    ids = list(given.values_list("claim_id", flat=True))
+    if ids:
+        telling.tell(
+            bulk.workspace_id,
+            ids[0],
+            user_id=int(bulk.options["to"]),
+            by_id=bulk.made_by_id,
+            why="assigned",
+            many=len(ids),
+        )
+
+
+def _take(bulk: Bulk, call: Call, _role: Role) -> Result:
+    try:
+        taken = takes.take(bulk.workspace_id, call.claim.pk, user_id=bulk.made_by_id)
+    except takes.TakenBy as somebody:
+        user = somebody.take.taken_by
+        name = user.get_full_name() or user.get_username()
+        return _refused(f"{name} has it. Taking it over needs a reason, on its own page.")
+    return Result(outcome=Outcome.DONE, said=f"Taken until {instant_words(taken.until, call.now)}.")
 
 
 _BESIDE: Final[dict[BulkAction, Callable[[Bulk, Call, Role], Result]]] = {
+    BulkAction.TAKE: _take,
     BulkAction.ASK: _ask,
     BulkAction.SNOOZE: _snooze,
     BulkAction.ASSIGN: _assign,

@@ -19,7 +19,14 @@ from django.db.models import Count
 from effects.core.problems import ClaimNotFound
 from ledger.queries import clock
 from reconcile import decide as deciding
-from reconcile.bulk.acts import BulkAction, Outcome, Result, ask_together, perform
+from reconcile.bulk.acts import (
+    BulkAction,
+    Outcome,
+    Result,
+    ask_together,
+    perform,
+    tell_who_was_given,
+)
 from reconcile.bulk.models import Bulk, BulkItem
 
 SLICE_SECONDS: Final = 60
@@ -135,7 +142,8 @@ def run(bulk_id: int, *, seconds: float = SLICE_SECONDS) -> bool:
         if _stopped(bulk):
             left = bulk.items.filter(outcome=Outcome.WAITING)
             left.update(outcome=Outcome.STOPPED, said="Not begun: the bulk was stopped.")
-        Bulk.objects.filter(pk=bulk_id).update(ended_at=clock())
+        if Bulk.objects.filter(pk=bulk_id, ended_at=None).update(ended_at=clock()):
+            tell_who_was_given(bulk)
         return False
 
 

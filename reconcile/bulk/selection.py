@@ -22,8 +22,8 @@ from reconcile.action_names import ActionName
 from reconcile.bulk.acts import BulkAction
 from reconcile.bulk.agreeing import Disagrees, evidence_for
 from reconcile.bulk.models import Bulk, BulkItem
-from reconcile.listing import Row, Seen
 from reconcile.views.filters import Filters
+from reconcile.views.rows import Row, Seen
 
 ITEMS_MAX: Final = 1_000
 """Most calls of one bulk."""

@@ -31,6 +31,8 @@ from reconcile.views.filters import read_filters
 UNPROCESSABLE: Final = 422
 ROWS_PER_PAGE: Final = 100
 BULKS_SHOWN_MAX: Final = 50
+AT_ONCE_MAX: Final = 50
+"""How many calls are taken before the answer; more are left to a worker."""
 SELECTION_WORDS_MAX: Final = 500
 """Most rows that a form names one by one; a page of the list has fewer."""
 
@@ -47,7 +49,7 @@ OUTCOME_WORDS: Final = {
 @require_POST
 @membership_required
 def freeze(request: DeskRequest) -> HttpResponse:
-    """Freezes the selection. What only reads starts at once; the rest is looked at first."""
+    """Freezes the selection. Taking and asking begin at once; the rest is looked at first."""
     require(request, Ability.ASK)  # whoever may not even ask may do nothing to many calls
     view = QueryDict(request.POST.get("view", "").lstrip("?")[:1000])
     filters = read_filters(view)
@@ -67,20 +69,37 @@ def freeze(request: DeskRequest) -> HttpResponse:
     except Unusable as unusable:
         messages.error(request, str(unusable))
         return back
-    address = reverse("bulk", args=[bulk.pk])
-    if act is not BulkAction.ASK:
-        return HttpResponseRedirect(address)
-    if running.start(bulk, reason=""):
+    if not act.at_once:
+        return HttpResponseRedirect(reverse("bulk", args=[bulk.pk]))
+    _begin(request, bulk)
+    return back
+
+
+def _begin(request: DeskRequest, bulk: Bulk) -> None:
+    """Begins what needs no second look, and says what became of it or where that is seen."""
+    act, many = BulkAction(bulk.action), bulk.items.count()
+    began = running.start(bulk, reason="")
+    if act is BulkAction.TAKE and many <= AT_ONCE_MAX:
+        # A page of rows is taken while one looks: nobody asks a worker for ten minutes of work.
+        running.run(bulk.pk)
+    elif began:
         tasks.begin(bulk.pk)
-    many = bulk.items.count()
+    counted = running.counts(bulk)
     about = f"{many} call{'s' if many != 1 else ''}"
-    messages.success(
+    said = f"Asking about {about}." if act is BulkAction.ASK else f"Taking {about}."
+    if not counted.left:
+        done = counted.of(Outcome.DONE)
+        said = f"{done} of {about} {'is' if done == 1 else 'are'} with you for 10 minutes."
+    whole = counted.of(Outcome.DONE, Outcome.WAITING) == many
+    (messages.success if whole else messages.warning)(
         request,
         format_html(
-            'Asking about {}. <a href="{}">Bulk {} shows each answer</a>', about, address, bulk.pk
+            '{} <a href="{}">Bulk {} shows each</a>',
+            said,
+            reverse("bulk", args=[bulk.pk]),
+            bulk.pk,
         ),
     )
-    return back
 
 
 def _chosen(request: DeskRequest, act: BulkAction, view: QueryDict) -> Chosen:

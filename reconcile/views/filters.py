@@ -231,7 +231,7 @@ def read_filters(query: Mapping[str, str]) -> Filters:
         currency=reading.currency(),
         older_seconds=reading.older(),
         sort=Sort(reading.one_of("sort", Sort, usual=Sort.WINDOW)),
-        hide=tuple(name for name in COLUMNS if name in reading.text("hide").split(",")),
+        hide=reading.hidden(),
         saved=reading.number("saved"),
         after=place_of(query.get("after", "")),
     )
@@ -258,6 +258,12 @@ class _Reading:
         text = self.text(name)
         usable = text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= ID_MAX
         return int(text) if usable else None
+
+    def hidden(self) -> tuple[str, ...]:
+        """The columns: an address names them in one word, a form each in its own."""
+        listed = getattr(self.query, "getlist", lambda name: [self.query.get(name, "")])("hide")
+        names = ",".join(listed[: len(COLUMNS)]).split(",")
+        return tuple(name for name in COLUMNS if name in names)
 
     def who(self) -> str:
         text = self.text("who")

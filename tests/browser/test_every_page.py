@@ -33,7 +33,7 @@ WIDE = {"width": 1280, "height": 900}
 NOT_PAGES = frozenset(
     {
         *("/healthz", "/readyz", "/api/openapi.json", "/logout/", "/workspace/", "/v1/traces"),
-        "/duplicates/export.csv",
+        *("/queue/export", "/duplicates/export.csv"),
         *("/exposure/export.csv", "/trends/export.csv", "/weekly-report/export.csv"),
         *("/tools/double-fire/export.csv", "/tools/file/export.toml"),
         *("/audit-log/export.csv", "/audit-log/export.jsonl"),
@@ -45,6 +45,7 @@ ONLY_TAKE_A_FORM = frozenset(
         "/bulk/new/",
         "/chain/verify/",
         "/outbox/addresses",
+        "/queue/views/new",
         "/runs/start/",
         "/settings/sessions/end/",
         "/second-person/retire/",

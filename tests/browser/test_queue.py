@@ -121,8 +121,8 @@ def test_tabs_figures_and_filters_are_addresses(desk: Page, full: Workspace) -> 
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        pytest.param("/queue/", "Nothing unknown", id="nothing at all"),
-        pytest.param("/queue/?q=nothing", "No call matches", id="too narrow"),
+        pytest.param("/queue/", "No agent has asked yet", id="nothing at all"),
+        pytest.param("/queue/?q=nothing", "0 of 0 calls match", id="too narrow"),
         pytest.param("/queue/?view=closed", "Nothing here", id="an empty tab"),
     ],
 )

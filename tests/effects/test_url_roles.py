@@ -38,6 +38,9 @@ from reconcile.models import (
 )
 from reconcile.outbox import composing
 from reconcile.runs.making import NewRun, Scope, start
+from reconcile.views import saved
+from reconcile.views.filters import Filters
+from reconcile.views.models import SavedView
 from tests.support import desk
 
 pytestmark = pytest.mark.django_db
@@ -81,6 +84,12 @@ NO: Final = None  # the method is not served: 405 to everybody, signed in or not
 # name: (GET, POST with an empty form)
 TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "queue": (sees(), NO),
+    # Of an empty form no call is selected; whoever may not export is told so before.
+    "queue-export": (sees(STAFF), does(STAFF)),
+    "views": (sees(), NO),
+    "view-new": (NO, does(ALL, 422)),
+    "view-act": (NO, does_own(ALL)),  # an empty form names no act
+    "keys": (sees(), does(ALL)),
     "call": (sees_own(), NO),
     "call-answer": (Answers(status=204, roles=ALL, elsewhere=404), NO),
     "call-body": (sees_own(), NO),
@@ -261,6 +270,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "token_id": token.pk,
             "item_id": IngestItem.objects.get().pk,
             "connection_id": Connection.objects.get().pk,
+            "view_id": a_shared_view(workspace, other).pk,
             "delivery_id": a_delivery().pk,
             "address_id": (address := an_agents_address(workspace)).pk,
             "group_id": a_group(workspace, tool, claim_id).pk,
@@ -286,6 +296,12 @@ def a_bulk(workspace: Workspace, user: User) -> Bulk:
 
 def a_run(workspace: Workspace, claim_id: UUID) -> Run:
     return start(NewRun(workspace_id=workspace.pk, scope=Scope(claim_ids=(claim_id,))))
+
+
+def a_shared_view(workspace: Workspace, owner: User) -> SavedView:
+    view = saved.keep(workspace, Filters(), user_id=owner.pk, name="Shared")
+    saved.share(view, user_id=owner.pk, role=Role.SUPPORT)
+    return view
 
 
 def a_ghost() -> Ghost:

@@ -15,7 +15,7 @@ from ledger.models import Claim, Decision
 from reconcile.bulk import running, selection
 from reconcile.bulk.acts import BulkAction, Outcome
 from reconcile.bulk.selection import Unusable
-from reconcile.listing import Seen
+from reconcile.views.rows import Seen
 from tests.reconcile.bulk.setting import run, select, start
 from tests.support import desk
 
