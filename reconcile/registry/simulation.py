@@ -103,6 +103,8 @@ class Outlook:
 
     @property
     def title(self) -> str:
+        if self.moment is Moment.COMMITTED and self.state is ClaimState.UNKNOWN:
+            return "The provider did it, the answer is lost, nobody can be asked"
         return TITLES[self.moment]
 
     @property
