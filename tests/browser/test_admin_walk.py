@@ -16,7 +16,6 @@ from tests.support.desk import (
     a_lost_call,
     a_person,
     a_workspace,
-    an_unkeyed_tool,
     complete,
 )
 from tests.support.looking import (
@@ -123,39 +122,26 @@ def fill_in(page: Page) -> None:
     type_into(page, page.get_by_label("Reason"), "It takes keys since May")
 
 
-def test_the_registrys_new_pages_are_accessible_fit_and_can_be_read(
+def test_tools_of_an_mcp_server_are_looked_at_chosen_and_looked_at_again(
     page: Page, live_desk: str
 ) -> None:
     shop = a_workspace()
-    charge = a_keyed_tool(shop, owner="Payments", runbook="- Ask **Stripe** first\n- Then Ilse")
-    gift = an_unkeyed_tool(shop, owner="Retail", customer_field="buyer")
-    Tool.objects.create(workspace=shop, name="search_" + "x" * 180, effect_class="read")
-    for tool in (charge, charge, gift):
-        a_lost_call(tool)
-    complete(charge, a_call(charge))
-    measure(queries.clock())
+    a_keyed_tool(shop, name="pay")
     come_in(page, a_person(shop, Role.ADMIN), live_desk)
-    said = {"tools": [{"name": "pay", "description": "Pays " * 30, "annotations": {}}]}
+    said = {"tools": [{"name": "pay"}, {"name": "send_" + "x" * 200, "description": "Sends " * 30}]}
     for size in (DESK, PHONE):
         page.set_viewport_size(size)  # type: ignore[arg-type]  # width and height
-        for name, address in (
-            ("tools", "/tools/"),
-            ("tool", f"/tools/{charge.pk}/"),
-            ("simulate", f"/tools/{charge.pk}/simulate/"),
-            ("double-fire", "/tools/double-fire/"),
-            ("file", "/tools/file/"),
-        ):
-            page.goto(address)
-            assert overflow_pixels(page) == 0, name
-            assert not faults(page), name
-            keep_picture(page, f"{name}-{size['width']}")
+        page.goto("/tools/file/")
         page.get_by_label("Or its text").last.fill(json.dumps(said))
         page.get_by_role("button", name="Look at the tools").click()
+        expect(page.get_by_role("row", name="pay").first).to_contain_text("there already")
         keep_picture(page, f"offers-{size['width']}")
-        assert not faults(page)
+        assert faults(page) == []
         assert overflow_pixels(page) == 0
         page.get_by_role("button", name="Look at what this would do").click()
         expect(page.get_by_role("heading", name="Added")).to_be_visible()
         keep_picture(page, f"plan-{size['width']}")
-        assert not faults(page)
+        assert faults(page) == []
         assert overflow_pixels(page) == 0
+    page.get_by_role("button", name="Save 1 tool").click()
+    expect(page.locator(".toast-s")).to_contain_text("1 tool is saved by the import of pasted")

@@ -40,11 +40,13 @@ def confirm_page(request: DeskRequest, tool: Tool, changed: Tool) -> HttpRespons
     ]
     seen = measured_of(request.workspace.pk, [tool.name]).get(tool.name, NOTHING)
     viewer = viewer_of(request, changed, seen)
+    found = differences(before, after)
     context = {
         "now": queries.clock(),
         "tool": tool,
         "sent": sent,
-        "differences": differences(before, after),
+        "differences": found,
+        "class_change": next((one for one in found if one.field == "Class"), None),
         "consequences": consequences(before, after, _undecided_of(tool)),
         "shifts": of_change(tool, changed, viewer),
         "read_max": OPEN_READ_MAX,

@@ -125,7 +125,8 @@ def _plan_or_save(
         return _moved(request, again, kind=kind, text=text, source=source)
     for change in saved:
         resume_where_asked_anew(change)
-    messages.success(request, f"{len(saved)} tools are saved by the import of {source}.")
+    many = "1 tool is" if len(saved) == 1 else f"{len(saved)} tools are"
+    messages.success(request, f"{many} saved by the import of {source}.")
     return redirect("tools")
 
 
