@@ -82,6 +82,7 @@ def a_full_desk() -> tuple[Tool, list[str]]:
     return charge, [
         *(reverse("call", args=[claim_id]) for claim_id in (weak, done)),
         reverse("tool", args=[charge.pk]),
+        reverse("tool-simulation", args=[charge.pk]),
         reverse("person", args=[Membership.objects.get(user=ben).pk]),
         turn,
         f"{turn}&turn={claim.turn_index}",
