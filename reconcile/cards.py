@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection
 
 from effects import registry
+from effects.core.redaction import is_stand_in
 from effects.models import Tool
 from ledger import queries
 from reconcile.models import Card
@@ -97,6 +98,8 @@ def card_of(
     """The card of one claim. Unreadable or emptied arguments make a card that says so."""
     money = registry.amount(tool, arguments)
     customer = registry.customer(tool, arguments) or ""
+    if is_stand_in(customer):
+        customer = ""  # Two customers who are hidden look alike and are not one.
     return Card(
         claim_id=claim_id,
         workspace_id=workspace_id,
