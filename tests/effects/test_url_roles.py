@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,14 +34,17 @@ from reconcile.models import (
     Contradiction,
     DuplicateGroup,
     Ghost,
+    Notification,
     Run,
     WebhookDelivery,
 )
+from reconcile.notify import acks, telling
 from reconcile.outbox import composing
 from reconcile.runs.making import NewRun, Scope, start
 from reconcile.views import saved
 from reconcile.views.filters import Filters
 from reconcile.views.models import SavedView
+from tests.reconcile.notify.conftest import a_channel, a_rule
 from tests.support import desk
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +54,7 @@ STAFF: Final = ALL - {Role.VIEWER}
 DECIDERS: Final = STAFF - {Role.ENGINEER}
 ENGINEERS: Final = frozenset({Role.ENGINEER, Role.ADMIN})
 AUDITORS: Final = STAFF - {Role.SUPPORT}
+LEADS: Final = frozenset({Role.LEAD, Role.ADMIN})
 ADMIN: Final = frozenset({Role.ADMIN})
 
 
@@ -175,6 +180,19 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "webhook-again": (NO, does_own(ENGINEERS)),
     "webhook-body": (sees_own(ENGINEERS), NO),
     "webhook-address": (NO, does_own(ADMIN)),
+    "notifications": (sees(STAFF), NO),
+    "notification": (sees_own(STAFF), NO),
+    "notification-acknowledge": (NO, does_own(STAFF, 422)),  # an empty form says no time
+    "notification-ack-end": (NO, does_own(STAFF)),
+    "notification-again": (NO, does_own(LEADS)),
+    "notification-rule-new": (sees(LEADS), does(LEADS, 422)),
+    "notification-rule": (sees_own(LEADS), does_own(LEADS, 422)),
+    "notification-rule-pause": (NO, does_own(LEADS)),
+    "notification-rule-retire": (NO, does_own(LEADS)),  # after the others: it is gone then
+    "notification-channel-new": (sees(LEADS), does(LEADS, 422)),
+    "notification-channel": (sees_own(LEADS), does_own(LEADS, 422)),
+    "notification-channel-test": (NO, does_own(LEADS)),
+    "notification-channel-retire": (NO, does_own(LEADS)),
     "outbox": (sees(ENGINEERS), NO),
     "outbox-add": (NO, does(ADMIN, status=422)),  # an empty form
     "outbox-trial": (NO, does_own(ADMIN)),
@@ -277,6 +295,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "trial_id": a_trial(tool, other, claim_id).pk,
             "sent_id": composing.trial_message(address).pk,
             "membership_id": Membership.objects.get(user=other).pk,
+            **a_notification(workspace, other),
         },
     )
 
@@ -302,6 +321,22 @@ def a_shared_view(workspace: Workspace, owner: User) -> SavedView:
     view = saved.keep(workspace, Filters(), user_id=owner.pk, name="Shared")
     saved.share(view, user_id=owner.pk, role=Role.SUPPORT)
     return view
+
+
+def a_notification(workspace: Workspace, user: User) -> dict[str, int]:
+    """One that was told and acknowledged, with the numbers of everything that belongs to it."""
+    channel = a_channel(workspace, "email", user, address="team@example.com")
+    rule = a_rule(workspace, user, channel)
+    telling.tell(workspace.pk)
+    told = Notification.objects.get()
+    acks.acknowledge(told, list(told.items.all()), user_id=user.pk, wish=timedelta(hours=1))
+    return {
+        "channel_id": channel.pk,
+        "rule_id": rule.pk,
+        "notification_id": told.pk,
+        "ack_id": told.acks.get().pk,
+        "message_id": told.deliveries.get().pk,
+    }
 
 
 def a_ghost() -> Ghost:
