@@ -36,8 +36,8 @@ class DurationField(forms.CharField):
         self.least, self.most = least, most
 
     @override
-    def to_python(self, value: Any) -> Any:
-        text = super().to_python(value)
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
         return self._seconds(text) if text else None
 
     def _seconds(self, text: str) -> int:

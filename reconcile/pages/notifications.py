@@ -170,11 +170,11 @@ def end_ack(request: DeskRequest, ack_id: int) -> HttpResponse:
 
 @require_POST
 @membership_required
-def again(request: DeskRequest, delivery_id: int) -> HttpResponse:
+def again(request: DeskRequest, message_id: int) -> HttpResponse:
     """Has one message tried once more, within seconds."""
     require(request, Ability.EDIT_NOTIFICATIONS)
     found = NotificationDelivery.objects.filter(notification__workspace=request.workspace)
-    delivery = found.filter(pk=delivery_id).first()
+    delivery = found.filter(pk=message_id).first()
     if delivery is None:
         raise Http404("No message of this workspace has this number.")
     if delivery.state == _State.DELIVERED:
