@@ -170,6 +170,7 @@ CELERY_IMPORTS = (
     "reconcile.notify.tasks",
     "reconcile.outbox.tasks",
     "reconcile.registry.tasks",
+    "reconcile.retention.tasks",
 )
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -227,6 +228,11 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "reconcile.registry.tasks.measure",
         "schedule": 60.0,
         "options": {"expires": 60},
+    },
+    "retention": {
+        "task": "reconcile.retention.tasks.tick",
+        "schedule": 300.0,
+        "options": {"expires": 300},
     },
     "windows": {
         "task": "reconcile.outbox.tasks.windows",

@@ -29,6 +29,7 @@ from reconcile.pages.call_parts import (
     history_part,
     notes_part,
 )
+from reconcile.pages.hidden import hidden_part
 from reconcile.pages.review import (
     actions_part,
     chosen_evidence,
@@ -95,6 +96,7 @@ def call_page(
         **walk_part(request, seen.claim.pk),
         "runbook": runbook_of(seen.tool),
         **asked_part(seen),
+        **hidden_part(request, seen.claim.pk),
         **attempts_part(request, seen),
         **evidence_part(request, seen),
         **history_part(request, seen),

@@ -49,6 +49,7 @@ ONLY_TAKE_A_FORM = frozenset(
         "/runs/start/",
         "/settings/sessions/end/",
         "/second-person/retire/",
+        *("/redaction/secrets/", "/retention/count/"),
         *("/tools/file/import/", "/tools/file/tools-list/"),
     }
 )

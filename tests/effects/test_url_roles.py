@@ -17,12 +17,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from effects.core.redaction import Found, Mode, Redacted
 from effects.core.vocabulary import Role, TokenScope
 from effects.models import Connection, LookupTrial, Membership, Tool, Workspace
-from ledger import auth, queries
+from ledger import auth, queries, redacting
 from ledger.ingest import ingest
 from ledger.ingest_reading import EVENTS
-from ledger.models import IngestItem
+from ledger.models import Claim, IngestItem, SealedText
 from reconcile import tasks
 from reconcile.adapters.base import Stranger
 from reconcile.ghosts.noting import note_strangers
@@ -129,6 +130,12 @@ TABLE: Final[dict[str, tuple[Answers | None, Answers | None]]] = {
     "audit-log-csv": (sees(AUDITORS), NO),
     "audit-log-json": (sees(AUDITORS), NO),
     "chain-verify": (NO, does(ADMIN)),
+    "redaction": (sees(), does(ADMIN, 422)),
+    "redaction-retire": (NO, does(ADMIN)),
+    "redaction-secret": (NO, does(ADMIN)),
+    "retention": (sees(), does(ADMIN, 422)),
+    "retention-count": (NO, does(ADMIN)),
+    "call-reveal": (sees_own(LEADS), does_own(LEADS, 422)),
     # An empty form names no text.
     "customer-texts": (sees(), does(ADMIN, 404)),
     # Everybody may read the rules that bind them; only an admin makes or ends one.
@@ -293,6 +300,9 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
             "address_id": (address := an_agents_address(workspace)).pk,
             "group_id": a_group(workspace, tool, claim_id).pk,
             "trial_id": a_trial(tool, other, claim_id).pk,
+            "sealed_id": a_hidden_value(claim).pk,
+            "number": 0,
+            "redaction_id": 1,
             "sent_id": composing.trial_message(address).pk,
             "membership_id": Membership.objects.get(user=other).pk,
             **a_notification(workspace, other),
@@ -364,6 +374,14 @@ def a_group(workspace: Workspace, tool: Tool, claim_id: UUID) -> DuplicateGroup:
         last_at=now,
         diagnosed_at=now,
     )
+
+
+def a_hidden_value(claim: Claim) -> SealedText:
+    found = Found("$.amount", 0, 1, "1", "1", Mode.HIDE)
+    text = Redacted(claim.arguments or "", (found,))
+    name = SealedText.Name.ARGUMENTS
+    redacting.seal(claim.workspace_id, name, text, claim_id=claim.pk)
+    return SealedText.objects.get()
 
 
 def a_trial(tool: Tool, user: User, claim_id: UUID) -> LookupTrial:
