@@ -97,6 +97,8 @@ _RESOLVED: Final = """(c.state IN ('completed', 'not_executed', 'closed') AND EX
     SELECT FROM ledger_event e WHERE e.claim_id = c.id AND e.at >= %(midnight)s
       AND (e.kind = 'decided' OR e.kind = 'sighting' AND e.counts)))"""
 
+# As an array: a list is read claim by claim, by their ids. A planner that joins it expects more of
+# it than there is, and would read every claim there ever was.
 SEEN: Final = """
 seen AS MATERIALIZED (
   SELECT c.id, c.version, c.effect_class, c.granted_at, c.window_until, c.key, c.object, c.call_id,
@@ -107,14 +109,13 @@ seen AS MATERIALIZED (
     w.claim_id IS NOT NULL AS waiting, {snoozed} AS snoozed,
     k.amount, k.currency, k.places, k.customer, k.summary,
     k.claim_id IS NULL OR k.tool_version <> t.version AS unread, {here} AS here
-  FROM ({listed}) listed
-  JOIN ledger_claim c ON c.id = listed.id
+  FROM ledger_claim c
   JOIN effects_tool t ON t.id = c.tool_id
   LEFT JOIN reconcile_card k ON k.claim_id = c.id AND k.filled_at <= %(at)s
   LEFT JOIN reconcile_proposal w ON w.claim_id = c.id AND w.status = 'open'
     AND w.expires_at > %(at)s
   LEFT JOIN reconcile_snooze z ON z.claim_id = c.id AND z.ended_at IS NULL AND z.until > %(at)s
-  WHERE {candidates}
+  WHERE c.id = ANY(ARRAY({listed})) AND ({candidates})
 )"""
 
 NEEDS_A_PERSON: Final = """(s.state IN ('unknown', 'conflicted', 'in_flight')
