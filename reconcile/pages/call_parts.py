@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from effects import registry
 from effects.core.identity import marker
 from effects.core.vocabulary import EventKind
+from effects.trace_links import trace_link
 from ledger import excerpts
+from ledger.turn_parts.calls import traces_of
 from reconcile.audit import chain, submissions
 from reconcile.calls import bodies
 from reconcile.calls.names import names_of
@@ -91,6 +94,20 @@ def references(tool: Tool, rows: ArgumentRows | None) -> list[tuple[str, str]]:
 def _dotted(path: str) -> str:
     """The path of a row (`items[0].sku`) as the registry writes it: `items.0.sku`."""
     return re.sub(r"\[(\d+)\]", r".\1", path)
+
+
+def trace_of(request: DeskRequest, seen: Call) -> str:
+    """The call in the workspace's trace viewer; empty where nothing leads there."""
+    claim = seen.claim
+    link = partial(
+        trace_link,
+        request.workspace,
+        conversation=claim.conversation or "",
+        turn=claim.turn_index,
+        call_id=claim.call_id or "",
+    )
+    found = (link(trace_id=trace_id) for trace_id in (*traces_of(seen.events), ""))
+    return next((address for address in found if address), "")
 
 
 # Attempts

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from effects.core.vocabulary import ClaimState, Role, SightingWord, Verdict
 from effects.models import Connection, Tool, Workspace
+from ledger import append
 from reconcile import queries
 from tests.support.desk import a_keyed_tool, a_lost_call, a_person, a_workspace, see
 from tests.support.looking import (
@@ -147,6 +148,48 @@ def test_a_dialog_is_closed_by_escape_and_its_address_goes_with_it(desk: Page, l
     expect(desk).to_have_url(f"/calls/{lost}")
 
 
+def test_a_case_file_is_black_on_white_on_paper_with_every_address_and_no_control(
+    desk: Page, charge: Tool, lost: UUID, ana: User
+) -> None:
+    note = "See [ticket](https://tickets.example.com/77)."
+    append.note(charge.workspace_id, lost, ana.pk, note)
+    desk.emulate_media(color_scheme="dark")
+    desk.goto(f"/calls/{lost}")
+    desk.get_by_role("link", name="Case file").click()
+    expect(desk.get_by_role("heading", name="Everything in its order")).to_be_visible()
+    assert overflow_pixels(desk) == 0
+    assert faults_in_every_look(desk) == {}
+    keep_picture(desk, "case-file")
+
+    desk.emulate_media(media="print", color_scheme="dark")
+    looks = (
+        "element => { const s = getComputedStyle(element); return [s.color, s.backgroundColor] }"
+    )
+    assert desk.locator("main").evaluate(looks) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
+    assert desk.locator("body").evaluate(looks)[1] == "rgb(255, 255, 255)"
+    for control in ("button", "nav", "input", "form"):
+        for found in desk.locator(control).all():
+            expect(found).to_be_hidden()
+    address = desk.locator(".note-text a").evaluate("a => getComputedStyle(a, '::after').content")
+    assert "https://tickets.example.com/77" in address
+    row = desk.locator("tbody tr").first
+    assert row.evaluate("row => getComputedStyle(row).breakInside") == "avoid"
+    desk.emulate_media(media="screen", color_scheme="light")
+
+
+def test_a_reason_of_the_runbook_is_taken_over_and_two_keys_send_the_dialog(
+    desk: Page, charge: Tool, lost: UUID
+) -> None:
+    charge.runbook = "Reasons:\n- Two complete reads, nothing there"
+    charge.save()
+    desk.goto(f"/calls/{lost}?dialog=close")
+    desk.get_by_role("button", name="Two complete reads, nothing there").click()
+    expect(desk.get_by_label("Reason")).to_have_value("Two complete reads, nothing there")
+    desk.keyboard.press("Control+Enter")
+    expect(desk.get_by_role("heading", name="Held: stop: do not retry")).to_be_visible()
+    assert decisions(charge, lost) == [Verdict.CLOSE]
+
+
 @pytest.mark.case("U02")
 def test_a_double_click_decides_once(desk: Page, charge: Tool, lost: UUID) -> None:
     desk.goto(f"/calls/{lost}?dialog=close")
@@ -180,9 +223,15 @@ def test_text_of_a_model_runs_nothing(desk: Page, shop: Workspace) -> None:
     see(tool, claim_id, SightingWord.PENDING, data={"why": "<svg onload=alert(4)>"})
     said: list[str] = []
     desk.on("dialog", lambda dialog: said.append(dialog.message))
-    for address in ("/queue/", f"/calls/{claim_id}", f"/calls/{claim_id}?dialog=close"):
+    addresses = ("/queue/", f"/calls/{claim_id}/print", f"/calls/{claim_id}?dialog=close")
+    for address in (*addresses, f"/calls/{claim_id}"):
         desk.goto(address)
         expect(desk.get_by_text("<img src=x").first).to_be_attached()
+    # What arrives while the page is open is read by the same eyes.
+    expect(desk.get_by_text("Live", exact=True)).to_be_visible()
+    see(tool, claim_id, SightingWord.PENDING, data={"why": "\u202e<script>alert(5)</script>new"})
+    expect(desk.get_by_text("\u27e6U+202E\u27e7<script>alert(5)</script>new")).to_be_visible()
+    assert "\u202e" not in desk.content()
     assert said == []
 
 

@@ -189,3 +189,19 @@ def test_the_head_names_amount_customer_and_what_the_tools_summary_names(
     assert 'order <span class="mono">8841</span>' in head
     rows = page[page.index('id="asked"') :]
     assert '14900 <b class="strong means">149.00 EUR</b>' in rows
+
+
+@pytest.mark.case("U05")
+def test_the_trace_opens_without_opener_and_only_where_a_template_leads_there(
+    browser: Client, shop: Workspace, charge: Tool
+) -> None:
+    claim_id = desk.a_lost_call(charge, conversation='a b"><script>')
+    assert "opens in a new tab" not in browser.get(f"/calls/{claim_id}").content.decode()
+    shop.trace_url = "https://traces.example.com/find?c={conversation}"
+    shop.save()
+    page = browser.get(f"/calls/{claim_id}").content.decode()
+    link = "https://traces.example.com/find?c=a%20b%22%3E%3Cscript%3E"
+    assert f'href="{link}" rel="noopener noreferrer" target="_blank"' in page
+    shop.trace_url = "https://traces.example.com/trace/{trace_id}"
+    shop.save()
+    assert "opens in a new tab" not in browser.get(f"/calls/{claim_id}").content.decode()
