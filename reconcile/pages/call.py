@@ -28,8 +28,8 @@ from reconcile.pages.call_parts import (
     evidence_part,
     history_part,
     notes_part,
+    trace_of,
 )
-from reconcile.pages.hidden import hidden_part
 from reconcile.pages.review import (
     actions_part,
     chosen_evidence,
@@ -87,6 +87,7 @@ def call_page(
         **actions_part(request, seen),
         "here": request.path,
         "address_of_call": record.link(seen.claim.pk),
+        "trace": trace_of(request, seen),
         "may_export": can(request.role, Ability.EXPORT),
         "crumb": request.GET.get("in", ""),
         "may_note": can(request.role, Ability.NOTE),
@@ -96,7 +97,6 @@ def call_page(
         **walk_part(request, seen.claim.pk),
         "runbook": runbook_of(seen.tool),
         **asked_part(seen),
-        **hidden_part(request, seen.claim.pk),
         **attempts_part(request, seen),
         **evidence_part(request, seen),
         **history_part(request, seen),
