@@ -15,7 +15,8 @@ from effects.core.vocabulary import Role, TokenScope
 from effects.models import Connection, Membership, Tool, Workspace
 from effects.tools import save_tool
 from ledger import auth, queries
-from reconcile.models import WebhookAddress
+from reconcile.models import NotificationRule, WebhookAddress
+from reconcile.notify.saving import save_rule
 from reconcile.sandbox.tools import (
     CONNECTION_OF,
     PLAIN_SECRET_NAME,
@@ -31,6 +32,7 @@ WORKSPACE_NAME: Final = "Halden Outdoor"
 WORKSPACE_SLUG: Final = "demo"
 TOKEN_NAME: Final = "Sandbox agents"  # noqa: S105 - what people call it.
 TOKEN_FILE: Final = "sandbox-agents.token"  # noqa: S105 - the file's name.
+RULE_NAME: Final = "Windows that close soon"
 LOGINS_FILE: Final = "demo-logins.txt"
 PASSWORD_BYTES: Final = 9
 PUBLIC_ID_BYTES: Final = 24
@@ -68,6 +70,7 @@ def seed(
     _webhook_address(connections[STRIPE_CONNECTION])
     for name in ToolName:
         _tool(workspace, name, bounds, connections.get(CONNECTION_OF.get(name, "")), admin)
+    _example_rule(workspace, admin)
     token_path = _token(workspace, folder / TOKEN_FILE, admin)
     return Seeded(workspace=workspace, token_path=token_path, passwords=passwords)
 
@@ -145,6 +148,20 @@ def _tool(
         reason="The sandbox registered its tools.",
         now=queries.clock(),
     )
+
+
+def _example_rule(workspace: Workspace, admin: User) -> None:
+    """One rule without a channel: what it tells is listed on the desk, and nothing leaves."""
+    if NotificationRule.objects.filter(workspace=workspace).exists():
+        return  # Also one that somebody retired: it does not come back.
+    rule = NotificationRule(
+        workspace=workspace,
+        name=RULE_NAME,
+        condition=NotificationRule.Condition.CLOSING,
+        within_seconds=2 * 3600,
+        repeat_seconds=4 * 3600,
+    )
+    save_rule(rule, (), read_version=None, user=admin, now=queries.clock())
 
 
 def _token(workspace: Workspace, path: Path, admin: User) -> Path:
