@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-BIN_RATIO: Final = 1.04
-"""Each bin reaches 4 % further than the one before it, so its middle is at most 2 % off."""
+BIN_RATIO: Final = 1.02
+"""Each bin reaches 2 % further than the one before it, so its middle is at most 1 % off."""
 MILLISECONDS_PER_SECOND: Final = 1000.0
 MONTH_DAYS: Final = 30
 

@@ -90,9 +90,8 @@ _CAUGHT: Final = f"""SELECT DISTINCT s.id, s.workspace_id, c.tool_id
     JOIN ledger_claim c ON c.scope = s.scope AND c.workspace_id = s.workspace_id
    WHERE {_DAYS_STREAMS} AND s.terminal IN ('cut', 'error_event')
      AND (c.response_id = s.response_id
-          OR (c.response_id IS NULL OR s.response_id IS NULL) AND EXISTS (
-               SELECT FROM ledger_call k
-                WHERE k.stream_id = s.id AND k.complete AND k.call_id = c.call_id))
+          OR (c.response_id IS NULL OR s.response_id IS NULL) AND c.call_id = ANY (ARRAY(
+               SELECT k.call_id FROM ledger_call k WHERE k.stream_id = s.id AND k.complete)))
      AND NOT EXISTS (SELECT FROM ledger_event e WHERE e.claim_id = c.id AND e.kind = 'reported'
                       AND e.word = 'not_sent' AND e.fence = 1)"""  # noqa: S608 - as above
 

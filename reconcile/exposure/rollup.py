@@ -62,7 +62,7 @@ def roll(day: date) -> bool:
         mine.save(update_fields=["rolled_at"])
         for model in (ToolDay, StreamDay, ToolSlot, UnsureCall):
             model.objects.filter(day=day).delete()
-        asked = _range(day)
+        asked = range_of(day)
         for statement in (rolling.UNSURE, rolling.SLOTS):
             _run(statement, asked)
         sums = _Sums()
@@ -154,7 +154,7 @@ def _forget(today: date) -> None:
 # Inside
 
 
-def _range(day: date) -> dict[str, Any]:
+def range_of(day: date) -> dict[str, Any]:
     """A day of UTC as a range of instants and as one of claim ids; both ends as "from" and
     "before"."""
     begins = datetime(day.year, day.month, day.day, tzinfo=UTC)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
-from uuid import UUID
+from functools import reduce
+from itertools import islice
+from operator import or_
+from typing import Any, Final
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet, Window
 
-from effects.models import Tool
 from effects.money import Money
 from reconcile import cards
 from reconcile.duplicates.models import DuplicateAct, DuplicateGroup
@@ -70,22 +71,32 @@ class Report:
 def read_report(workspace_id: int, days: Days, now: datetime) -> Report:
     """The report of the seven days as it is at `now`; the same number of statements always."""
     groups = found_in(workspace_id, days)
-    missed, contradicted = missed_in(workspace_id, days, now), contradicted_in(workspace_id, days)
-    shown, turned = list(missed[:ROWS_MAX]), list(contradicted[:ROWS_MAX])
-    rows = _with_cards(workspace_id, [*shown, *turned])
+    missed = _first(missed_in(workspace_id, days, now))
+    turned = _first(contradicted_in(workspace_id, days))
+    rows = iter(rows_of(workspace_id, [*missed, *turned]))
+    begin, end = _risks(workspace_id, days.begins, min(days.ends, now))
     return Report(
         running=days.begins <= now < days.ends,
         found=_tally(groups),
         said=_said(workspace_id, days),
         groups=tuple(groups[:ROWS_MAX]),
-        begin=_risk(workspace_id, days.begins),
-        end=_risk(workspace_id, min(days.ends, now)),
+        begin=begin,
+        end=end,
         went=how_it_went(workspace_id, days, now)[None],
-        missed=tuple(rows[one.claim_id] for one in shown),
-        missed_in_all=missed.count(),
-        contradicted=tuple(rows[one.claim_id] for one in turned),
-        contradicted_in_all=contradicted.count(),
+        missed=tuple(islice(rows, len(missed))),
+        missed_in_all=_in_all(missed),
+        contradicted=tuple(rows),
+        contradicted_in_all=_in_all(turned),
     )
+
+
+def _first(calls: QuerySet[UnsureCall]) -> list[Any]:
+    """The first rows, each with how many there are in all."""
+    return list(calls.annotate(in_all=Window(Count("*")))[:ROWS_MAX])
+
+
+def _in_all(rows: Sequence[Any]) -> int:
+    return rows[0].in_all if rows else 0
 
 
 # Duplicates
@@ -122,14 +133,29 @@ def _tally(groups: Iterable[DuplicateGroup]) -> Tally:
 # What was at risk
 
 
-def _risk(workspace_id: int, border: datetime) -> Risk:
+def _risks(workspace_id: int, *borders: datetime) -> list[Risk]:
+    """What was measured last before each border, in one statement."""
     kept = ExposureLevel.objects.filter(workspace_id=workspace_id)
-    near = kept.filter(at__lte=border, at__gt=border - LEVEL_WITHIN, bucket=ALL).order_by("-at")
-    rows = list(kept.filter(at=near.values("at")[:1]))
-    if not rows:
+    near = [
+        kept.filter(at__lte=border, at__gt=border - LEVEL_WITHIN, bucket=ALL).order_by("-at")
+        for border in borders
+    ]
+    last = reduce(or_, (Q(at=one.values("at")[:1]) for one in near))
+    rows = list(kept.filter(last))
+    return [
+        _risk([row for row in rows if border - LEVEL_WITHIN < row.at <= border])
+        for border in borders
+    ]
+
+
+def _risk(near: Sequence[ExposureLevel]) -> Risk:
+    """The newest of the levels; they may be those of two borders that are near each other."""
+    if not near:
         return Risk(at=None)
+    at = max(row.at for row in near)
+    rows = [row for row in near if row.at == at]
     return Risk(
-        at=rows[0].at,
+        at=at,
         calls=sum(row.calls for row in rows if row.bucket == ALL),
         sums=summed(
             Money(amount=row.amount, currency=row.currency, places=row.places)
@@ -144,36 +170,34 @@ def _risk(workspace_id: int, border: datetime) -> Risk:
 
 def missed_in(workspace_id: int, days: Days, now: datetime) -> QuerySet[UnsureCall]:
     """The calls whose window closed in these days before anything had settled them."""
-    return UnsureCall.objects.filter(
-        Q(ended_at=None) | Q(ended_at__gt=F("window_until")),
-        workspace_id=workspace_id,
-        race_at__gte=days.begins,
-        race_at__lt=min(days.ends, now),
-    ).order_by("race_at", "claim_id")
+    return (
+        UnsureCall.objects.select_related("tool")
+        .filter(
+            Q(ended_at=None) | Q(ended_at__gt=F("window_until")),
+            workspace_id=workspace_id,
+            race_at__gte=days.begins,
+            race_at__lt=min(days.ends, now),
+        )
+        .order_by("race_at", "claim_id")
+    )
 
 
 def contradicted_in(workspace_id: int, days: Days) -> QuerySet[UnsureCall]:
     """The calls that turned out otherwise in these days than had been decided."""
-    return UnsureCall.objects.filter(
-        workspace_id=workspace_id,
-        contradicted_at__gte=days.begins,
-        contradicted_at__lt=days.ends,
-    ).order_by("contradicted_at", "claim_id")
+    return (
+        UnsureCall.objects.select_related("tool")
+        .filter(
+            workspace_id=workspace_id,
+            contradicted_at__gte=days.begins,
+            contradicted_at__lt=days.ends,
+        )
+        .order_by("contradicted_at", "claim_id")
+    )
 
 
 def rows_of(workspace_id: int, calls: Iterable[UnsureCall]) -> list[CallRow]:
     """The calls with their tools and what their arguments say, in the same order."""
     listed = list(calls)
-    rows = _with_cards(workspace_id, listed)
-    return [rows[one.claim_id] for one in listed]
-
-
-def _with_cards(workspace_id: int, calls: Sequence[UnsureCall]) -> dict[UUID, CallRow]:
-    ids = list({one.claim_id for one in calls})
+    ids = list({one.claim_id for one in listed})
     read = cards.cards_of(workspace_id, ids) if ids else {}
-    tools = Tool.objects.filter(pk__in={one.tool_id for one in calls})
-    names = dict(tools.values_list("pk", "name")) if calls else {}
-    return {
-        one.claim_id: CallRow(call=one, tool=names[one.tool_id], card=read.get(one.claim_id))
-        for one in calls
-    }
+    return [CallRow(call=one, tool=one.tool.name, card=read.get(one.claim_id)) for one in listed]
