@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -97,7 +98,14 @@ def raw_shown(found: IngestItem, *, everything: bool = False) -> str | None:
 
 def visible(text: str) -> str:
     """The text with every character that is not seen written out."""
-    return "".join(
-        f"[U+{ord(c):04X}]" if unicodedata.category(c) in _UNSEEN and c not in _KEPT else c
-        for c in text
-    )
+    return "".join(f"[U+{ord(c):04X}]" if is_unseen(c) else c for c in text)
+
+
+def visible_json(text: str) -> str:
+    """JSON text with every character that is not seen as its escape: the same value."""
+    return "".join(json.dumps(c)[1:-1] if is_unseen(c) else c for c in text)
+
+
+def is_unseen(character: str) -> bool:
+    """Whether nothing of a character is seen, or it turns what stands around it."""
+    return unicodedata.category(character) in _UNSEEN and character not in _KEPT

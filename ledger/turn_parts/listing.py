@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
-from uuid import UUID
 
 from effects.core.identity import INDEX_MAX, digest
 from effects.core.vocabulary import ClaimState, Terminal
 from ledger.models import Call, Claim, Due, Stream
+from ledger.turn_parts.id_times import first_id, made_at
 from ledger.turn_parts.lines import end_words
 from ledger.turn_parts.loading import turnless
 
@@ -131,21 +131,15 @@ def _claim_signs(workspace_id: int, kind: Filter, before: datetime | None) -> li
     if kind is Filter.UNKNOWN:
         due = Due.objects.filter(workspace_id=workspace_id, why=Due.Why.PERSON)
         if before is not None:
-            due = due.filter(claim_id__lt=_first_id(before))
+            due = due.filter(claim_id__lt=first_id(before))
         ids = list(due.order_by("-claim_id").values_list("claim_id", flat=True)[:LOOKED_AT_MAX])
         found = Claim.objects.filter(pk__in=ids, scope__isnull=False)
     else:
         found = Claim.objects.filter(workspace_id=workspace_id, scope__isnull=False)
         if before is not None:
-            found = found.filter(pk__lt=_first_id(before))
-    rows = found.order_by("-pk").values_list("scope", "granted_at")[:LOOKED_AT_MAX]
-    return [_Sign(bytes(scope or b""), at) for scope, at in rows]
-
-
-def _first_id(instant: datetime) -> UUID:
-    """The first id of version 7 (RFC 9562) that can have been made at this instant."""
-    milliseconds = max(0, int(instant.timestamp() * 1000))
-    return UUID(int=(min(milliseconds, 2**48 - 1) << 80) | (7 << 76) | (2 << 62))
+            found = found.filter(pk__lt=first_id(before))
+    rows = found.order_by("-pk").values_list("scope", "pk")[:LOOKED_AT_MAX]
+    return [_Sign(bytes(scope or b""), made_at(claim_id)) for scope, claim_id in rows]
 
 
 def _not_shown_before(
@@ -163,7 +157,7 @@ def _not_shown_before(
     elif kind is Filter.UNKNOWN:
         streams, claims = streams.none(), claims.filter(due__why=Due.Why.PERSON)
     newer = set(streams.filter(received_at__gte=before).values_list("scope", flat=True))
-    newer |= set(claims.filter(pk__gte=_first_id(before)).values_list("scope", flat=True))
+    newer |= set(claims.filter(pk__gte=first_id(before)).values_list("scope", flat=True))
     seen = {bytes(scope or b"") for scope in newer}
     return [place for place in places if place[0] not in seen]
 

@@ -15,6 +15,7 @@ from effects.core.for_model import for_model
 from effects.core.messages import ClaimAnswer
 from effects.core.result_blocks import result_blocks
 from ledger import queries
+from ledger.items import visible_json
 from ledger.turn_parts.calls import GoesBack, TurnCall
 
 BLOCK_CHARACTERS_SHOWN_MAX: Final = 20_000
@@ -78,7 +79,7 @@ def _told(workspace_id: int, call: TurnCall) -> dict[str, Any]:
 
 
 def _block(api: str, block: dict[str, Any]) -> Block:
-    text = json.dumps(block, ensure_ascii=False, indent=2)
+    text = visible_json(json.dumps(block, ensure_ascii=False, indent=2))
     if len(text) > BLOCK_CHARACTERS_SHOWN_MAX:
         return Block(api=api, text="", too_long=len(text))
     return Block(api=api, text=text)

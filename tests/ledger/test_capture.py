@@ -222,7 +222,7 @@ def test_it_is_kept_with_a_turn_through_the_one_door_and_only_once(engineer, sho
     assert IngestItem.objects.get().state == "applied"
     entry = AuditEntry.objects.get()
     assert (entry.act, entry.workspace_id) == ("capture.kept", shop.pk)
-    assert entry.after["sha256"] == read(CUT).digest
+    assert (entry.after or {})["sha256"] == read(CUT).digest
     page = engineer.get(answer["Location"]).content.decode()
     assert "the connection ended without a last event" in page
 
