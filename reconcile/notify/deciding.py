@@ -236,9 +236,9 @@ def _situation(now: datetime, rule: Rule, subject: Subject) -> tuple[str, dateti
         case Condition.UNTAKEN:
             return _untaken(now, rule, subject)
         case Condition.OTHERWISE:
-            return (subject.otherwise, None) if subject.otherwise else None
+            return (subject.otherwise, None) if subject.otherwise and _is_up(subject) else None
         case Condition.LOOKUPS:
-            return (subject.ended, None) if subject.ended else None
+            return (subject.ended, None) if subject.ended and _is_up(subject) else None
         case Condition.SECOND_PERSON:
             return (subject.waits, subject.waits_until) if subject.waits else None
         case Condition.EXPOSURE:
@@ -247,16 +247,26 @@ def _situation(now: datetime, rule: Rule, subject: Subject) -> tuple[str, dateti
             assert_never(never)
 
 
+def _is_up(subject: Subject) -> bool:
+    """Not put off, and no decision about it held: somebody has it in mind then."""
+    return not subject.resting
+
+
 def _closing(now: datetime, rule: Rule, subject: Subject) -> tuple[str, datetime] | None:
     deadline = subject.deadline
-    if deadline is None or not subject.needs or subject.resting or deadline - now >= rule.within:
+    if (
+        deadline is None
+        or not subject.needs
+        or not _is_up(subject)
+        or deadline - now >= rule.within
+    ):
         return None
     return f"closes {deadline.isoformat()}", deadline
 
 
 def _untaken(now: datetime, rule: Rule, subject: Subject) -> tuple[str, None] | None:
     since = subject.untaken_since
-    if since is None or not subject.needs or subject.resting or now - since < rule.within:
+    if since is None or not subject.needs or not _is_up(subject) or now - since < rule.within:
         return None
     return f"untaken {since.isoformat()}", None
 

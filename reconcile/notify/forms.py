@@ -82,7 +82,7 @@ class RuleForm(forms.Form):
         widget=forms.Select(attrs=SELECT),
     )
     within = DurationField(
-        label="Time",
+        label="Length of time",
         required=False,
         least=WITHIN_MIN,
         most=WITHIN_MAX,

@@ -155,8 +155,9 @@ def _seal(channel: NotificationChannel, url: str, secret: str) -> bool:
 
 
 def _limit(model: Any, workspace: Workspace, most: int, name: str) -> None:
-    # The workspace's row is the queue for whoever adds one, so that two never pass together.
-    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    # The workspace's row is the queue for whoever adds one, so that two never pass
+    # together; agents that claim in it meanwhile do not wait.
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     if model.objects.filter(workspace=workspace, retired_at=None).count() >= most:
         raise LimitMet(f"{name} is {most}: retire one first.")
 

@@ -7,6 +7,7 @@ second copy; its id at the receiver is the same, so that a mailbox or a receiver
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -34,8 +35,10 @@ from reconcile.notify.composing import (
     subject_of,
     text_of,
 )
-from reconcile.notify.telling import letter_of
+from reconcile.notify.telling import letter_of, recipients
 from reconcile.posting.handing import Taken, UnusableSecret, next_try, post, signature_headers
+
+logger = logging.getLogger(__name__)
 
 LEASE: Final = timedelta(seconds=60)
 """A try that was begun and never ended is due again after this long."""
@@ -72,9 +75,17 @@ def send(delivery_id: int) -> NotificationDelivery | None:
         return _ended(delivery, _State.GIVEN_UP, "The channel is retired.")
     if end is not None and end <= now:
         return _ended(delivery, _State.TOO_LATE, "The window closed before anybody took it.")
+    if delivery.to and delivery.to not in recipients(delivery.channel):
+        return _ended(delivery, _State.GIVEN_UP, "The channel reaches this mailbox no more.")
     if delivery.tries and _is_settled(notification):
         return _ended(delivery, _State.SETTLED, "All its calls were settled before it was taken.")
-    return _note(delivery, _try(delivery))
+    try:
+        taken = _try(delivery)
+    except (ValueError, LookupError, TypeError) as error:
+        # One that cannot be put into words is given up after its tries, like any other.
+        logger.exception("Message %s could not be composed.", delivery.public_id)
+        taken = Taken(status=None, why=f"It could not be composed: {type(error).__name__}.")
+    return _note(delivery, taken)
 
 
 def send_again(delivery: NotificationDelivery) -> None:

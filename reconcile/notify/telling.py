@@ -259,12 +259,12 @@ def _deliveries(
             notification=made, channel=channel, to=to, public_id=f"ntf_{uuid4().hex}", due_at=now
         )
         for channel in channels
-        for to in _recipients(channel)
+        for to in recipients(channel)
     ]
     return NotificationDelivery.objects.bulk_create(rows)
 
 
-def _recipients(channel: NotificationChannel) -> Iterator[str]:
+def recipients(channel: NotificationChannel) -> Iterator[str]:
     """The mailboxes of a channel now, or "" for an address that takes a POST."""
     if channel.kind != NotificationChannel.Kind.EMAIL:
         yield ""

@@ -80,6 +80,7 @@ def ack(at: datetime, until: datetime, situation: str = CLOSES, key: str = ONE.k
         (rule(C.UNTAKEN), call(untaken_since=NOW - 9 * HOUR, deadline=NOW - HOUR), True),
         (rule(C.UNTAKEN), call(untaken_since=NOW - 9 * HOUR, resting=True), False),
         (rule(C.OTHERWISE), call(otherwise="told otherwise at 7", needs=False), True),
+        (rule(C.OTHERWISE), call(otherwise="conflicted", resting=True), False),
         (rule(C.OTHERWISE), call(), False),
         (rule(C.LOOKUPS), call(ended="asking ended"), True),
         (rule(C.LOOKUPS), Subject(key="connection:3", ended="left alone"), True),

@@ -105,7 +105,7 @@ def test_the_list_says_what_a_rule_would_tell_now_by_the_deciding_function(
         desk.a_lost_call(charge)
     assert "Would tell of 3 now" in text(client.get("/notifications/"))
     telling.tell(halden.pk)
-    assert "True of 3, all told" in text(client.get("/notifications/"))
+    assert "True of 3, all told or acknowledged" in text(client.get("/notifications/"))
     client.post(f"/notifications/rules/{rule.pk}/pause")
     assert "Paused" in text(client.get("/notifications/"))
     assert AuditEntry.objects.latest("pk").act == "notification_rule.paused"

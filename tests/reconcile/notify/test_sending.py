@@ -24,6 +24,7 @@ from tests.reconcile.outbox.receiver import SECRET
 from tests.support import desk
 from tests.support.stack import ROOT
 
+# Nothing is posted inside a transaction; a test that posts nothing may be one.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -38,6 +39,7 @@ def a_message(halden: Any, charge: Any, lea: Any, *channels: Any) -> Notificatio
     return NotificationDelivery.objects.latest("pk")
 
 
+@pytest.mark.django_db
 def test_a_mail_goes_to_each_person_alone_and_can_be_recognised(halden, charge, lea, settings):
     channel = a_channel(halden, "email", lea, people=[lea.pk], address="team@example.com")
     first = a_message(halden, charge, lea, channel)
@@ -55,6 +57,7 @@ def test_a_mail_goes_to_each_person_alone_and_can_be_recognised(halden, charge, 
     assert f"/notifications/{first.notification_id}/" in mail.get_payload()
 
 
+@pytest.mark.django_db
 def test_a_mail_server_that_refuses_is_tried_again_and_named(halden, charge, lea, settings):
     message = a_message(halden, charge, lea, a_channel(halden, "email", lea, people=[lea.pk]))
     assert "No mail server is set up here" in send(message.pk).last_said
@@ -69,6 +72,26 @@ def test_a_mail_server_that_refuses_is_tried_again_and_named(halden, charge, lea
     channel = NotificationChannel.objects.get()
     assert channel.failing_since is not None
     assert channel.failing_why == away.last_said
+
+
+@pytest.mark.django_db
+def test_who_left_the_workspace_meanwhile_gets_no_mail(halden, charge, lea, settings):
+    message = a_message(halden, charge, lea, a_channel(halden, "email", lea, people=[lea.pk]))
+    lea.is_active = False
+    lea.save()
+    with mail_server() as mailbox:
+        use(settings, mailbox)
+        assert send(message.pk).state == "given_up"
+    assert mailbox.taken == []
+
+
+@pytest.mark.django_db
+def test_a_message_that_cannot_be_composed_is_not_tried_for_ever(halden, charge, lea, room):
+    message = a_message(halden, charge, lea, a_channel(halden, "slack", lea, url=room.url))
+    Notification.objects.update(said={"headline": "broken"})
+    sent = send(message.pk)
+    assert (sent.state, sent.tries, sent.begun_at) == ("waiting", 1, None)
+    assert "could not be composed: KeyError" in sent.last_said
 
 
 def test_chat_gets_text_that_says_everything_and_no_secret_is_told(halden, charge, lea, room):
@@ -106,6 +129,7 @@ def test_an_address_inside_our_own_network_is_reached_only_by_leave(
     assert room.taken == []
 
 
+@pytest.mark.django_db
 def test_a_secret_that_cannot_be_opened_any_more_is_asked_for_anew(
     halden, charge, lea, room, settings
 ):
@@ -151,6 +175,7 @@ def test_after_the_last_try_it_is_given_up_and_a_person_may_send_it_again(
     assert [send(one).state for one in sending.take_due(10)] == ["delivered"]
 
 
+@pytest.mark.django_db
 def test_the_tick_decides_and_hands_out_each_message_once(halden, charge, lea, room, monkeypatch):
     handed: list[int] = []
     monkeypatch.setattr(tasks.send, "apply_async", lambda args, **_: handed.append(*args))
