@@ -26,7 +26,8 @@ OPEN_READ_MAX: Final = 40
 
 _OPEN: Final = """
 SELECT c.id FROM ledger_claim c
- WHERE c.id IN (SELECT claim_id FROM ledger_due WHERE workspace_id = %s)
+ WHERE c.id = ANY(ARRAY(SELECT claim_id FROM ledger_due
+         WHERE workspace_id = %s AND why IN ('clock', 'person')))
    AND c.workspace_id = %s AND c.tool_id = %s
    AND c.state IN ('unknown', 'released', 'in_flight', 'conflicted')
  ORDER BY c.id LIMIT %s

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from effects.core.vocabulary import EffectClass
+from effects.registry import field_fault
 from reconcile.registry.importing import Wanted
 from reconcile.registry.preview import suggested
 
@@ -20,6 +21,8 @@ BYTES_MAX: Final = 1024 * 1024
 TOOLS_MAX: Final = 500
 NAME_CHARACTERS_MAX: Final = 255
 NOTE_CHARACTERS_MAX: Final = 2_000
+ARGUMENTS_MAX: Final = 200
+"""Most members of one object of a schema that are looked at."""
 
 HINTS: Final = {
     "readOnlyHint": (False, "changes nothing", "may change something"),
@@ -132,9 +135,15 @@ def _hints(annotations: Mapping[str, Any]) -> list[Hint]:
     return found
 
 
-def _arguments(schema: Any) -> tuple[str, ...]:
+def _arguments(schema: Any, depth: int = 2) -> tuple[str, ...]:
+    """The paths of the schema's members, and of the members of those that are objects."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    return tuple(properties) if isinstance(properties, dict) else ()
+    if not isinstance(properties, dict) or not depth:
+        return ()
+    found: list[str] = []
+    for name, inner in list(properties.items())[:ARGUMENTS_MAX]:
+        found += [name, *(f"{name}.{path}" for path in _arguments(inner, depth - 1))]
+    return tuple(path for path in found if field_fault(path) is None)
 
 
 def _text(value: Any) -> str:

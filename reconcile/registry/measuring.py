@@ -148,6 +148,10 @@ def put_together(workspace_id: int, names: Iterable[str], now: datetime) -> None
     tools = {
         tool.name: tool for tool in Tool.objects.filter(workspace_id=workspace_id, name__in=wanted)
     }
+    # A name that a model made up once, or a tool that nobody calls or keeps any more.
+    gone = [name for name in wanted if not hours[name] and name not in tools]
+    ToolMeasured.objects.filter(workspace_id=workspace_id, name__in=gone).delete()
+    wanted = [name for name in wanted if name not in gone]
     seen = wire.seen_of(workspace_id, [tool.pk for tool in tools.values()])
     rows = [
         ToolMeasured(

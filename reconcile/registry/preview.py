@@ -138,8 +138,15 @@ _CUSTOMERS: Final = ("customer", "customer_id", "buyer", "recipient", "email", "
 
 
 def suggested(names: Sequence[str]) -> dict[str, str]:
-    """Fields of a tool by the names of its arguments: an offer that a person looks at."""
-    known = {name.casefold(): name for name in reversed(list(names))}
+    """Fields of a tool by the paths of its arguments: an offer that a person looks at.
+
+    A path is known by its last name; of two, the one that is less deep, then the first.
+    """
+    known: dict[str, str] = {}
+    for path in names:
+        last = path.rsplit(".", 1)[-1].casefold()
+        if last not in known or path.count(".") < known[last].count("."):
+            known[last] = path
 
     def first(wanted: Sequence[str]) -> str:
         return next((known[word] for word in wanted if word in known), "")

@@ -34,10 +34,15 @@ def seen_of(workspace_id: int, tool_ids: Sequence[int]) -> dict[int, dict[str, A
     by_tool: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for tool_id, *seen in rows:
         by_tool[tool_id].append(tuple(seen))
-    return {tool_id: _facts(seen) for tool_id, seen in by_tool.items()}
+    return {tool_id: facts_of(seen) for tool_id, seen in by_tool.items()}
 
 
-def _facts(seen: list[tuple[Any, ...]]) -> dict[str, Any]:
+def facts_of(seen: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """The facts of one tool's requests, each a row as `_RECORDS` answers it without the tool. Pure.
+
+    A row is the claim, its key, the key that a ledger kept elsewhere sent, its generation, the key
+    on the wire, whether anybody looked for one, the method, and the library's own retries.
+    """
     looked = [one for one in seen if one[5]]
     keys: defaultdict[str, set[str]] = defaultdict(set)
     missing, differing, posts = [], [], []

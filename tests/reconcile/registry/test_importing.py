@@ -208,7 +208,11 @@ SAID = {
             "title": "Pay <b>now</b>",
             "inputSchema": {
                 "type": "object",
-                "properties": {"Amount": {}, "currency": {}, "customer": {}, "note": {}},
+                "properties": {
+                    "price": {"properties": {"Amount": {}, "currency": {}, "a b": {}}},
+                    "customer": {},
+                    "note": {"properties": {"customer": {}}},
+                },
             },
         },
     ],
@@ -233,8 +237,8 @@ def test_hints_are_shown_and_every_tool_begins_as_an_unkeyed_write(
     assert {tool.effect_class for tool in Tool.objects.all()} == {"unkeyed_write"}
     pay = Tool.objects.get(name="pay")
     assert (pay.amount_field, pay.currency_field, pay.customer_field) == (
-        "Amount",
-        "currency",
+        "price.Amount",
+        "price.currency",
         "customer",
     )
     assert ToolChange.objects.get(tool=pay).reason == "import of pasted tools/list"

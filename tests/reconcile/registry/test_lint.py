@@ -116,6 +116,7 @@ def test_what_was_seen_is_said_with_what_to_do_and_the_calls_that_it_rests_on(
         pytest.param({}, Measured(calls=19, unknown=19, requests=1, keyed_requests=1), id="few"),
         pytest.param({"effect_class": "unkeyed_write"}, Measured(changing=(CLAIM,)), id="no key"),
         pytest.param({}, Measured(read=9, amount_missed=9), id="no amount is promised"),
+        pytest.param({"amount_field": "a"}, Measured(read=9), id="the amount is there"),
         pytest.param({"amount_field": "a"}, Measured(read=0, amount_missed=0), id="nothing read"),
         pytest.param({}, NOTHING, id="nothing was measured"),
     ],

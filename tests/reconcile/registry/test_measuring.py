@@ -7,10 +7,11 @@ import pytest
 from django.db import connection
 
 from effects.core.vocabulary import EffectClass
-from effects.models import MeasureMark, Tool, ToolHour, Workspace
+from effects.models import MeasureMark, Tool, ToolHour, ToolMeasured, Workspace
 from ledger import queries
 from ledger.functions import call
 from reconcile.models import ImportedEvidence
+from reconcile.registry import measuring, wire
 from reconcile.registry.measured import Measured
 from reconcile.registry.measuring import _COUNT, measure, measured_of, uuid_at
 from tests.support import desk
@@ -103,6 +104,33 @@ def test_requests_of_imported_records_are_told_by_their_keys_and_methods(shop: W
     assert (seen.requests, seen.keyed_requests, seen.posts_seen) == (3, 2, 1)
     assert seen.missing == seen.differing == seen.changing == (str(claim_id),)
     assert seen.repeated_inside == 1
+
+
+@pytest.mark.parametrize(
+    ("generation", "carried", "differing", "changing"),
+    [
+        pytest.param(2, ("k-1", "k-2"), False, False, id="a person released it with a new key"),
+        pytest.param(1, ("k-1", '"k-1"'), False, False, id="the header's quotes are no key"),
+        pytest.param(1, ("k-1", "k-2"), True, True, id="the second was granted by nobody"),
+        pytest.param(1, ("own", "own"), True, False, id="their own key, and always the same"),
+    ],
+)
+def test_a_key_changes_only_where_nobody_granted_another(
+    generation: int, carried: tuple[str, ...], *, differing: bool, changing: bool
+) -> None:
+    rows = [("claim", "k", None, generation, key, True, "POST", 0) for key in carried]
+    seen = wire.facts_of(rows)
+    assert bool(seen["differing"]) is differing
+    assert bool(seen["changing"]) is changing
+
+
+def test_names_that_nobody_uses_any_more_are_forgotten(shop: Workspace) -> None:
+    now = queries.clock()
+    tool = desk.a_keyed_tool(shop)
+    measuring.put_together(shop.pk, [tool.name], now)
+    ToolMeasured.objects.create(workspace=shop, name="made_up", measured_at=now, facts={})
+    measuring.put_together(shop.pk, [tool.name, "made_up"], now)
+    assert set(measured_of(shop.pk)) == {tool.name}
 
 
 def test_fields_are_held_against_the_arguments_of_the_newest_calls(shop: Workspace) -> None:

@@ -122,6 +122,17 @@ def test_a_tool_that_nobody_entered_is_offered_the_fields_of_its_newest_call(
     assert form["effect_class"].value() == "unkeyed_write"
 
 
+def test_registering_under_another_class_than_it_counted_as_is_looked_at_first(
+    admin: Client, shop: Workspace
+) -> None:
+    seen = Tool.objects.create(workspace=shop, name="notify_store", registered=False)
+    page = admin.post(f"/tools/{seen.pk}/", form_of(admin, seen, effect_class="keyed_write"))
+    assert "from unkeyed write to keyed write" in words(page)
+    seen.refresh_from_db()
+    assert not seen.registered
+    assert admin.post(f"/tools/{seen.pk}/", form_of(admin, seen)).status_code == 302
+
+
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
