@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from effects.core.exact_json import unstorable_at
+
 __all__ = ["PATH_CHARACTERS_MAX", "STEPS_MAX", "BadPath", "Path", "Step", "parse_path", "written"]
 
 PATH_CHARACTERS_MAX: Final = 300
@@ -57,6 +59,9 @@ def parse_path(text: str) -> Path:
         raise BadPath(says, PATH_CHARACTERS_MAX)
     if not text.startswith("$"):
         raise BadPath("A path begins with $, the whole text", 0)
+    unstorable = unstorable_at(text)
+    if unstorable is not None:
+        raise BadPath("Here stands a character that cannot be stored", unstorable)
     steps: list[Step] = []
     at = 1
     while at < len(text):

@@ -126,7 +126,8 @@ def count(kinds: Sequence[Kind], workspace_id: int) -> None:
 def _rows(statement: str, **values: Any) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        return cursor.fetchall()
+        found: list[Any] = cursor.fetchall()
+    return found
 
 
 def _execute(statement: str, **values: Any) -> None:

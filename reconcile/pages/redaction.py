@@ -89,7 +89,7 @@ def redaction(request: DeskRequest) -> HttpResponse:
         return _page(request, typed, errors, trial=trial, status=UNPROCESSABLE if errors else 200)
     require(request, Ability.EDIT_REDACTION)
     typed, errors = request.POST.dict(), _faults(request, request.POST)
-    tool = _tool(request, typed.get("tool", ""))
+    tool = _tool(request, request.POST.get("tool", ""))
     if errors:
         return _page(request, typed, errors, status=UNPROCESSABLE)
     try:

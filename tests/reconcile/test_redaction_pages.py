@@ -13,7 +13,14 @@ from django.test import Client
 
 from effects.core.redaction import Mode, Where
 from effects.core.vocabulary import Role, SightingWord
-from effects.models import AuditEntry, RedactionRule, SecretSwitchedOff, Tool, Workspace
+from effects.models import (
+    AuditEntry,
+    LookupTrial,
+    RedactionRule,
+    SecretSwitchedOff,
+    Tool,
+    Workspace,
+)
 from effects.redaction import changing, rules
 from ledger import queries, redacting
 from ledger.models import Claim, IngestItem, Payload, SealedText
@@ -165,7 +172,7 @@ def test_a_look_up_gets_the_exact_arguments_and_its_answer_shows_none(
     assert json.loads(read.arguments_text or "")["iban"] == IBAN
     assert json.loads(read.arguments_text or "")["name"] == "...."
 
-    order = trial.LookupTrial.objects.create(
+    order = LookupTrial.objects.create(
         workspace_id=hidden_claim.workspace_id,
         tool=hidden_claim.tool,
         user=desk.a_person(hidden_claim.tool.workspace, Role.ADMIN, "ada"),
@@ -198,7 +205,7 @@ def test_a_webhook_is_hidden_in_and_still_known_by_what_came(charge: Tool) -> No
 def test_an_admin_tries_a_rule_makes_it_and_takes_it_away(halden: Workspace, charge: Tool) -> None:
     admin = come_in(halden, Role.ADMIN)
     desk.a_lost_call(charge, arguments={"iban": IBAN, "n": 1})
-    tried = admin.get("/redaction/", {"tool": charge.pk, "path": "$..iban"}).content.decode()
+    tried = admin.get(f"/redaction/?tool={charge.pk}&path=$..iban").content.decode()
     assert "1 value in 1 of the newest 1 call" in tried
     assert IBAN in tried
 

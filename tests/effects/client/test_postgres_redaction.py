@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.db import connection
 
+from effects.client.postgres_link import Statement
 from effects.client.transport_postgres import CLAIM, TOOL, PostgresTransport
 from effects.core.messages import ClaimRequest, Complete, Unknown
 from effects.core.redaction import Mode, Secret
@@ -63,14 +64,12 @@ def hide(shop: Workspace, path: str) -> None:
 def statements_sent(agent: PostgresTransport, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     sent: list[bytes] = []
     real = agent._links.ask  # noqa: SLF001 - what goes over the wire
-    monkeypatch.setattr(
-        agent._links,  # noqa: SLF001 - as above
-        "ask",
-        lambda statement, values, **more: (
-            sent.append(statement.name),
-            real(statement, values, **more),
-        )[1],
-    )
+
+    def asking(statement: Statement, values: Sequence[Any], **more: Any) -> Any:
+        sent.append(statement.name)
+        return real(statement, values, **more)
+
+    monkeypatch.setattr(agent._links, "ask", asking)  # noqa: SLF001 - as above
     return sent
 
 

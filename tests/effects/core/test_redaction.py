@@ -178,6 +178,7 @@ def test_places_that_are_kept_are_not_touched_by_any_rule():
         ("$.a[-1]", "from the end", 4),
         ("$.a[x]", "In brackets", 4),
         ("$.a['b'", "] is missing", 7),
+        ("$['\x00']", "cannot be stored", 3),
         ("$" + ".a" * (STEPS_MAX + 1), "STEPS_MAX", 2 * STEPS_MAX + 3),
         ("$." + "a" * 400, "PATH_CHARACTERS_MAX", 300),
     ],
