@@ -7,7 +7,7 @@ starts a day ago and arrives at the present.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,11 +22,13 @@ from reconcile import queries as calls
 from reconcile.actions import ActionName
 from reconcile.assign import assignments
 from reconcile.late import alerts
-from reconcile.models import Backlog, Contradiction
+from reconcile.models import Backlog, Contradiction, Notification
 from reconcile.notes.mentions import keep_note
+from reconcile.notify import telling
 from reconcile.runs import making
 from reconcile.runs.making import NewRun, Scope
 from tests.ledger.mirror import event, tell
+from tests.reconcile.notify.conftest import a_channel, a_rule
 from tests.support import desk
 from tests.support.clock import ShiftedClock
 
@@ -279,6 +281,17 @@ def _at_last(scene: Scene) -> None:
             workspace=scene.shop, at=queries.clock() - timedelta(hours=hours), calls=3 + hours % 7
         )
     cards.fill(workspace_id=shop)
+    _told(scene)
+
+
+def _told(scene: Scene) -> None:
+    lea = scene.people["lea"]
+    team = a_channel(scene.shop, "email", lea, name="Payments team", address="pay@example.com")
+    quiet = {"quiet_from": time(22), "quiet_until": time(7), "zone": "Europe/Berlin"}
+    a_rule(scene.shop, lea, team, within_seconds=2 * 3600, wake_seconds=3600, **quiet)
+    a_rule(scene.shop, lea, name="Nobody has it", condition="untaken", within_seconds=1800)
+    telling.tell(scene.shop.pk)
+    scene.ids["notification"] = Notification.objects.filter(workspace=scene.shop).latest("pk").pk
 
 
 _DAY: Final = (

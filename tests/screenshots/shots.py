@@ -95,6 +95,12 @@ SHOTS: Final = (
     Shot(
         name="tool-viewer", who="vera", address=lambda scene: f"/tools/{scene.tools['charge'].pk}/"
     ),
+    Shot(
+        name="notification",
+        who="lea",
+        address=lambda scene: f"/notifications/{scene.ids['notification']}/",
+    ),
+    Shot(name="notification-rule", who="lea", address=_at("/notifications/rules/new/")),
     Shot(name="no-such-page", status=404, address=_at("/nowhere/")),
 )
 
