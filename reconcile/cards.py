@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.db import connection
@@ -20,6 +20,9 @@ from effects.models import Tool
 from ledger import queries
 from reconcile.models import Card
 from reconcile.queue import CANDIDATES, CLOSING_SOON, LISTED
+
+if TYPE_CHECKING:
+    from ledger.models import Claim
 
 FILL_AT_ONCE_MAX: Final = 500
 """Most cards that one call of `fill` writes: about a tenth of a second of reading JSON."""
@@ -50,7 +53,7 @@ SELECT c.id, c.workspace_id, c.tool_id,
 _OF_WORKSPACE: Final = "AND (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s)"
 # A call that simply goes well is in no list and needs no card.
 _LISTED: Final = f"""{CANDIDATES}
-   AND c.id IN ({LISTED.format(of_workspace=_OF_WORKSPACE)})"""
+   AND c.id = ANY(ARRAY({LISTED.format(of_workspace=_OF_WORKSPACE)}))"""
 
 
 def fill(*, workspace_id: int | None = None, limit: int = FILL_AT_ONCE_MAX) -> int:
@@ -68,6 +71,14 @@ def cards_of(workspace_id: int, claim_ids: Sequence[UUID]) -> dict[UUID, Card]:
     )
     found = Card.objects.filter(workspace_id=workspace_id, claim_id__in=claim_ids)
     return {card.claim_id: card for card in found}
+
+
+def card_now(claim: Claim) -> Card:
+    """The card of a call that is looked at: read, and written only where it is missing or old."""
+    kept = Card.objects.filter(workspace_id=claim.workspace_id, claim_id=claim.pk).first()
+    if kept is not None and kept.tool_version == claim.tool.version:
+        return kept
+    return cards_of(claim.workspace_id, [claim.pk])[claim.pk]
 
 
 def _fill(which: str, parameters: dict[str, Any]) -> int:

@@ -185,11 +185,10 @@ def seen_for(view: View, *, named: str = "false", also: str = "") -> str:
     if not also:
         return _seen(listed, candidates)
     # Only of this workspace: another's claim stays outside.
-    listed = f"""SELECT l.id, bool_or(l.here) AS here FROM (
-      SELECT one.id, true AS here FROM ({listed}) one
-      UNION ALL SELECT id, false FROM ledger_claim
-        WHERE workspace_id = %(workspace_id)s AND id = {also}) l GROUP BY l.id"""  # noqa: S608 - no word is typed
-    here = f"listed.here AND coalesce({candidates}, false)"
+    every = f"SELECT one.id FROM ({listed}) one"  # noqa: S608 - no word is typed
+    here = f"(c.id <> {also} OR c.id IN ({every})) AND coalesce({candidates}, false)"
+    listed = f"""{every} UNION SELECT id FROM ledger_claim
+      WHERE workspace_id = %(workspace_id)s AND id = {also}"""  # noqa: S608 - as above
     return _seen(listed, f"({candidates} OR c.id = {also})", here=here)
 
 

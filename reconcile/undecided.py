@@ -9,12 +9,13 @@ from django.db import connection
 
 from effects.core.vocabulary import EffectClass
 
-# What is undecided has work due: the clock's, or a look-up's. The few rows of that list lead to the
+# What is undecided is on the list of the clock or of people. The few rows of that list lead to the
 # claims by their primary key, where counting by state would read every claim that ever was.
 _UNDECIDED: Final = """
 SELECT c.tool_id, c.effect_class::text, count(*)
   FROM ledger_claim c
- WHERE c.id IN (SELECT claim_id FROM ledger_due WHERE workspace_id = %s)
+ WHERE c.id = ANY(ARRAY(SELECT claim_id FROM ledger_due
+         WHERE workspace_id = %s AND why IN ('clock', 'person')))
    AND c.workspace_id = %s
    AND c.state IN ('unknown', 'released', 'in_flight', 'conflicted')
  GROUP BY c.tool_id, c.effect_class

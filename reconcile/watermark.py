@@ -32,12 +32,12 @@ _SAID: Final = f"""concat_ws(' ', c.id, c.version, {CLOCK_HAS_WORK}, c.window_un
 
 _QUEUE: Final = f"""SELECT count(*),
   coalesce(sum(hashtextextended({_SAID}, 0)::numeric), 0)::text
-FROM ({LISTED.format(of_workspace="AND workspace_id = %(workspace_id)s")}
-  UNION SELECT claim_id FROM reconcile_proposal
-    WHERE workspace_id = %(workspace_id)s AND status = 'open') listed
-JOIN ledger_claim c ON c.id = listed.id
+FROM ledger_claim c
 JOIN effects_tool t ON t.id = c.tool_id
-WHERE {CANDIDATES}"""  # noqa: S608 - every word is ours
+WHERE {CANDIDATES}
+  AND c.id = ANY(ARRAY({LISTED.format(of_workspace="AND workspace_id = %(workspace_id)s")}
+    UNION SELECT claim_id FROM reconcile_proposal
+      WHERE workspace_id = %(workspace_id)s AND status = 'open'))"""  # noqa: S608 - ours
 
 _CALLS: Final = f"""SELECT c.id, {_SAID} FROM ledger_claim c
 WHERE c.id = ANY(%(claim_ids)s)"""  # noqa: S608 - every word is ours

@@ -15,7 +15,8 @@ from ledger import claiming, queries, turns
 from ledger.management.commands.verify_ledger import _run
 from ledger.management.verification import checks, further_checks
 from ledger.models import Claim, Due, Stream
-from reconcile import listing
+from ledger.turn_parts import listing
+from reconcile import listing as queue
 from reconcile.sandbox import seeding
 from reconcile.sandbox.seeding import Seed
 from reconcile.views.filters import Filters
@@ -81,7 +82,7 @@ def test_whoever_asks_for_a_seeded_call_again_is_answered_with_its_result() -> N
 def test_the_pages_show_what_was_seeded() -> None:
     shop = a_workspace()
     made = seeding.make(shop, SMALL, say=told)
-    figures = listing.queue_page(shop.pk, Filters()).figures
+    figures = queue.queue_page(shop.pk, Filters()).figures
     undecided = Due.objects.filter(workspace=shop, why="person").count()
     assert figures.unread == 0
     assert undecided == SMALL.undecided + 2
@@ -91,7 +92,8 @@ def test_the_pages_show_what_was_seeded() -> None:
         1,
         8,
     ]
-    assert len(turns.turns_of(shop.pk, made.long_conversation, 0)) == 10
+    long = listing.turns_of(shop.pk, made.long_conversation, 0, now=queries.clock())
+    assert len(long.rows) == 10
 
 
 def test_a_live_workspace_takes_no_made_up_calls() -> None:
