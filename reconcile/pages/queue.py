@@ -193,10 +193,8 @@ def _filter_part(request: DeskRequest, filters: Filters, tools: list[str]) -> di
         "typed": typed,
         "faults": faults,
         "columns": COLUMNS,
-        # Unfolded where something in it is in force, so that nothing filters unseen.
-        "more_open": bool(faults)
-        or any(said.get(name) for name in ("class", "strength", "who", "from", "to"))
-        or any(said.get(name) for name in ("currency", "older", "hide")),
+        # What is in force is said by its tag; only what could not be read has to be seen at once.
+        "more_open": bool(faults),
     }
 
 
