@@ -155,9 +155,9 @@ def observe(workspace_id: int, claim_id: UUID, observation: Observation) -> Clai
     """Keeps one provider answer. An absence that no longer covers the newest attempt, or whose
     window has closed meanwhile, is kept and does not count."""
     assert len(observation.objects) <= OBJECTS_MAX
-    data, raw = dict(observation.data), observation.raw
+    raw = observation.raw
     known = redacting.known_values_if_any(workspace_id, claim_id)
-    data = redacting.said(workspace_id, data, known)
+    data = redacting.said(workspace_id, observation.data, known)
     if raw is None:
         return _observe(workspace_id, claim_id, observation, data, None)
     raw, kept = redacting.body(workspace_id, raw[:RAW_READ_MAX], known=known)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 from uuid import UUID
@@ -88,13 +88,14 @@ def report(workspace_id: int, claim_id: UUID, settle: Settle) -> tuple[Settle, R
     return (settle.model_copy(update=changes) if changes else settle), kept
 
 
-def said(workspace_id: int, value: Any, known: tuple[str, ...]) -> Any:
+def said(workspace_id: int, value: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
     """What people are shown beside an answer of a provider, with the claim's hidden values and
     everything that is secret by its name hidden in it. `value` is JSON as Python holds it."""
     redaction = Redaction(secrets=rules.in_force(workspace_id).secrets, known=known)
     text = json.dumps(value, ensure_ascii=False)
     redacted = redact(text, redaction)
-    return json.loads(redacted.text) if redacted.found else value
+    told = json.loads(redacted.text) if redacted.found else value
+    return dict(told) if isinstance(told, Mapping) else {"hidden": told}
 
 
 def _tool_of(workspace_id: int, claim_id: UUID) -> str | None:
@@ -107,11 +108,6 @@ def _tool_of(workspace_id: int, claim_id: UUID) -> str | None:
 
 
 # Sealing
-
-
-def hides(redacted: Redacted | None) -> bool:
-    """Whether anything was hidden that can be revealed later."""
-    return redacted is not None and any(one.mode is Mode.HIDE for one in redacted.found)
 
 
 def in_one[Answer](work: Callable[[], Answer]) -> Answer:

@@ -67,8 +67,8 @@ SECRET_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A rule tried on the newest calls of a tool: the newest one before and after, and in how many
-    of them it found something."""
+    """A rule tried on the newest calls of a tool: in how many of them it found something, and the
+    newest of these before and after."""
 
     tool: Tool
     path: str
@@ -184,11 +184,12 @@ def _trial(request: DeskRequest, typed: dict[str, str]) -> tuple[Trial | None, d
     rule = Redaction(rules=(Rule(path=parse_path(path)),), secrets=frozenset())
     found = samples.newest_arguments(request.workspace.pk, tool.pk, limit=CALLS_TRIED)
     tried = [redact(text, rule) for _, text in found]
+    shown = next((number for number, one in enumerate(tried) if one.found), 0)
     return Trial(
         tool=tool,
         path=path,
-        before=found[0][1][:CHARACTERS_TRIED_MAX] if found else "",
-        after=tried[0].text[:CHARACTERS_TRIED_MAX] if tried else "",
+        before=found[shown][1][:CHARACTERS_TRIED_MAX] if found else "",
+        after=tried[shown].text[:CHARACTERS_TRIED_MAX] if tried else "",
         looked_at=len(tried),
         calls=sum(bool(one.found) for one in tried),
         values=sum(len(one.found) for one in tried),
