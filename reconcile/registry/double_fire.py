@@ -15,7 +15,7 @@ from effects.contracts import contract_of, window_words
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool
 from effects.tools import CLASS_WORDS
-from reconcile.registry.measured import NOTHING, Measured
+from reconcile.registry.measured import NOTHING, Measured, counted
 
 
 class Risk(StrEnum):
@@ -123,9 +123,11 @@ def _against(tool: Tool, seen: Measured) -> tuple[str, ...]:
 def _against_a_read(seen: Measured) -> tuple[str, ...]:
     found = []
     if seen.posts_seen:
-        found.append(f"declared read, and {seen.posts_seen} requests were seen that write")
+        found.append(f"declared read, and {counted(seen.posts_seen, 'request')} seen that write")
     if seen.written:
-        found.append(f"declared read, and agents claimed {seen.written} calls as writes")
+        found.append(
+            f"declared read, and agents claimed {counted(seen.written, 'call')} as a write"
+        )
     return tuple(found)
 
 
@@ -133,7 +135,8 @@ def _against_an_unkeyed(tool: Tool, seen: Measured) -> tuple[str, ...]:
     found = []
     if seen.repeated_inside:
         found.append(
-            f"a library repeated {seen.repeated_inside} requests by itself, below the ledger"
+            f"a library repeated {counted(seen.repeated_inside, 'request')} by itself, below the "
+            "ledger"
         )
     if not tool.lookup_kind or tool.connection_id is None:
         found.append("no look-up: after a lost answer only a person can tell what happened")
@@ -148,7 +151,8 @@ def _against_a_keyed(tool: Tool, seen: Measured) -> tuple[str, ...]:
     if terms is not None and not terms.has_key:
         found.append(f"{terms.provider} knows no key")
     if seen.missing:
-        found.append(f"{seen.requests - seen.keyed_requests} requests arrived without a key")
+        without = seen.requests - seen.keyed_requests
+        found.append(f"{without} of {counted(seen.requests, 'request')} came without a key")
     if seen.changing:
         found.append("the key changes between attempts of one call")
     elif seen.differing:
@@ -162,7 +166,8 @@ def _holds(tool: Tool, seen: Measured) -> tuple[str, ...]:
     if tool.effect_class == EffectClass.READ:
         return ("changes nothing, as declared",)
     found = ["each call is claimed before it is sent"]
-    if _keyed(tool):
+    terms = contract_of(tool.contract)
+    if _keyed(tool) and (terms is None or terms.has_key):
         found.append(f"key, honoured {window_words(tool.window_seconds)}")
         if seen.key_on_every_request and not (seen.differing or seen.changing):
             found.append(f"the key arrived with all {seen.requests} requests that were shown")

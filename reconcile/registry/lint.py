@@ -13,7 +13,7 @@ from effects import tools
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool
 from effects.tools import Lint
-from reconcile.registry.measured import NAMED_MAX, NOTHING, Measured
+from reconcile.registry.measured import NAMED_MAX, NOTHING, Measured, counted
 
 UNKNOWN_PERCENT_MAX: Final = 5.0
 """From this share of unknown outcomes on it is said, because people will be busy with it."""
@@ -35,7 +35,7 @@ def _posts_of_a_read(tool: Tool, seen: Measured) -> Lint | None:
     if tool.effect_class != EffectClass.READ or not seen.posts_seen:
         return None
     return Lint(
-        words=f"declared read, but {_counted(seen.posts_seen, 'POST')} seen",
+        words=f"declared read, but {counted(seen.posts_seen, 'POST')} seen",
         bad=True,
         todo="Look at what it sends. If it changes anything, it is a write.",
         claims=seen.posts,
@@ -46,7 +46,7 @@ def _read_that_is_claimed(tool: Tool, seen: Measured) -> Lint | None:
     if tool.effect_class != EffectClass.READ or not seen.written:
         return None
     return Lint(
-        words=f"declared read, but agents claimed {_counted(seen.written, 'call')} as a write",
+        words=f"declared read, but agents claimed {counted(seen.written, 'call')} as a write",
         bad=True,
         todo="The stricter of both is in force, so these calls are guarded. Say here what it is.",
         claims=seen.recent[:NAMED_MAX],
@@ -57,7 +57,7 @@ def _key_without_a_class(tool: Tool, seen: Measured) -> Lint | None:
     if tool.effect_class != EffectClass.UNKEYED_WRITE or not seen.key_on_every_request:
         return None
     return Lint(
-        words=f"a key was seen on each of {_counted(seen.requests, 'request')}: keyed write?",
+        words=f"a key was seen on each of {counted(seen.requests, 'request')}: keyed write?",
         todo="Find out whether the provider honours it, and for how long; then change the class.",
         claims=seen.recent[:NAMED_MAX],
     )
@@ -80,7 +80,7 @@ def _key_missing(tool: Tool, seen: Measured) -> Lint | None:
         return None
     without = seen.requests - seen.keyed_requests
     return Lint(
-        words=f"{without} of {_counted(seen.requests, 'request')} arrived without a key",
+        words=f"{without} of {counted(seen.requests, 'request')} arrived without a key",
         bad=True,
         todo="Look for a client that sets it for some calls only, or a proxy that strips headers. "
         "Until it arrives every repeat is a new effect.",
@@ -114,7 +114,7 @@ def _repeated_by_a_library(tool: Tool, seen: Measured) -> Lint | None:
     if tool.effect_class != EffectClass.UNKEYED_WRITE or not seen.repeated_inside:
         return None
     return Lint(
-        words=f"a library repeated {_counted(seen.repeated_inside, 'request')} by itself, "
+        words=f"a library repeated {counted(seen.repeated_inside, 'request')} by itself, "
         "without a key",
         bad=True,
         todo="Switch its retries off (max_retries=0) for this call: the ledger cannot see them.",
@@ -129,7 +129,7 @@ def _often_unknown(tool: Tool, seen: Measured) -> Lint | None:
     if seen.calls < CALLS_FOR_A_SHARE_MIN or share < UNKNOWN_PERCENT_MAX:
         return None
     return Lint(
-        words=f"unknown rate {share:.1f} %, above {UNKNOWN_PERCENT_MAX:.0f} %",
+        words=f"unknown rate {seen.unknown_words}, above {UNKNOWN_PERCENT_MAX:.0f} %",
         bad=True,
         todo="Compare the longest attempt with how long the provider really takes.",
         claims=seen.recent_unknown,
@@ -182,10 +182,6 @@ RULES: Final[tuple[Rule, ...]] = (
     _key_without_a_class,
     _key_not_seen,
 )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _last(number: int) -> str:

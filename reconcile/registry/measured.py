@@ -66,8 +66,19 @@ class Measured:
         return 100 * self.unknown / self.calls if self.calls else None
 
     @property
+    def unknown_words(self) -> str:
+        """That share as it is written everywhere, "6.2 %"; empty where there is none."""
+        share = self.unknown_percent
+        return "" if share is None else f"{share:.1f} %"
+
+    @property
     def key_on_every_request(self) -> bool:
         return self.requests > 0 and self.keyed_requests == self.requests
+
+
+def counted(number: int, what: str) -> str:
+    """ "1 call", "1,493 calls"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 NOTHING: Final = Measured()

@@ -24,14 +24,14 @@ def tool(effect_class: str, **changes: object) -> Tool:
     ("judged", "seen", "risk", "why"),
     [
         (tool("read"), Measured(), Risk.CANNOT, ""),
-        (tool("read"), Measured(posts_seen=2), Risk.CAN, "2 requests were seen that write"),
-        (tool("read"), Measured(written=3), Risk.CAN, "agents claimed 3 calls as writes"),
+        (tool("read"), Measured(posts_seen=2), Risk.CAN, "2 requests seen that write"),
+        (tool("read"), Measured(written=3), Risk.CAN, "agents claimed 3 calls as a write"),
         (tool("keyed_write", window_seconds=600), Measured(), Risk.IN_WINDOW, ""),
         (
             tool("keyed_write"),
             Measured(requests=3, keyed_requests=2, missing=(CLAIM,)),
             Risk.CAN,
-            "1 requests arrived without a key",
+            "1 of 3 requests came without a key",
         ),
         (
             tool("keyed_write"),
@@ -68,6 +68,7 @@ def test_a_tool_is_as_bad_as_the_weakest_thing_that_stands_in_the_way(
     assert bool(found.against) is (risk is Risk.CAN)
     assert why in "; ".join(found.against)
     assert found.holds
+    assert not ("knows no key" in why and "key, honoured" in "; ".join(found.holds))
 
 
 def test_the_worst_stands_first_and_among_equals_the_busiest() -> None:
