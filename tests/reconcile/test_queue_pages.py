@@ -272,6 +272,7 @@ def test_views_have_a_limit_that_is_named(shop: Workspace, monkeypatch: pytest.M
 
 # Files
 
+LARGE = '{"amount": 1970670598291982290, "currency": "eur", "order": "1970670598291982291"}'
 EXACT = '{"id": 1970670598291982290, "amount": 14900, "currency": "eur", "f": 1.10, "e": 1e2}'
 
 
@@ -305,6 +306,14 @@ def test_the_queue_leaves_as_a_file_with_the_digits_as_received(
     entry = AuditEntry.objects.order_by("pk")[0]
     assert entry.act == "queue.exported"
     assert (said(entry.after)["calls"], said(entry.after)["all"]) == (3, True)
+
+
+@pytest.mark.case("U08")
+def test_the_list_shows_the_digits_that_came(shop: Workspace, charge: Tool) -> None:
+    a_lost_call(charge, arguments=LARGE)
+    page = shown(browser_of(shop))
+    assert "19,706,705,982,919,822.90" in page
+    assert "for order 1970670598291982291" in page
 
 
 def test_a_file_takes_what_is_selected_and_says_by_its_name_that_it_is_cut(

@@ -12,10 +12,12 @@ from django.test import Client
 from effects.core.vocabulary import Role
 from effects.models import Tool, Workspace
 from ledger.models import Decision
-from reconcile import listing
+from reconcile import listing, takes
+from reconcile.assign import assignments
+from reconcile.assign import tasks as telling
 from reconcile.bulk import running, selection, tasks
 from reconcile.bulk.acts import BulkAction
-from reconcile.models import Bulk, Snooze
+from reconcile.models import Bulk, Snooze, Take
 from reconcile.pages import bulk as pages
 from reconcile.views.filters import Filters
 from tests.reconcile.bulk.setting import select, start
@@ -197,3 +199,74 @@ def test_a_page_shows_so_many_calls_and_the_rest_on_the_next(
     client = desk_of(lea)
     assert "1 to 2 of 3" in client.get(f"/bulk/{made.pk}/").content.decode()
     assert "3 to 3 of 3" in client.get(f"/bulk/{made.pk}/?page=2").content.decode()
+
+
+# Taking, and telling whom calls were given to
+
+
+def test_what_is_selected_is_taken_at_once_and_what_somebody_has_is_left(
+    halden: Workspace, lea: User, three: list[UUID], begun: list[int]
+) -> None:
+    takes.take(halden.pk, three[1], user_id=desk.a_person(halden, name="ben").pk)
+    page = press(desk_of(lea), "take").content.decode()
+    assert "2 of 3 calls are with you for 10 minutes." in page
+    bulk = Bulk.objects.get()
+    said = dict(bulk.items.values_list("claim_id", "said"))
+    assert said[three[1]] == "ben has it. Taking it over needs a reason, on its own page."
+    mine = Take.objects.filter(taken_by=lea, ended_at=None)
+    assert set(mine.values_list("claim_id", flat=True)) == {three[0], three[2]}
+    assert begun == []
+
+
+def test_a_viewer_takes_nothing(halden: Workspace, three: list[UUID]) -> None:
+    viewer = desk_of(desk.a_person(halden, Role.VIEWER))
+    assert press(viewer, "take").status_code == 403
+    assert Take.objects.count() == 0
+
+
+def test_all_that_match_can_be_selected_among_all_calls_too(
+    lea: User, three: list[UUID], begun: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "ROWS_PER_PAGE", 2)
+    monkeypatch.setattr(pages, "AT_ONCE_MAX", 2)
+    client = desk_of(lea)
+    shown = client.get("/queue/?view=all")
+    assert shown.context["whole_view"] == 3
+    page = press(client, "take", view="?view=all", scope="view").content.decode()
+    assert "Taking 3 calls." in page
+    assert begun == [Bulk.objects.get().pk]
+    running.run(begun[0])
+    assert Take.objects.filter(taken_by=lea).count() == 3
+
+
+def test_whom_calls_are_given_to_is_told_once_of_all_that_are_new(
+    halden: Workspace, lea: User, three: list[UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(telling, "tell", lambda *_, **said: told.append(said))
+    ben = desk.a_person(halden, name="ben")
+    assignments.assign(halden.pk, three[0], to_id=ben.pk, by_id=lea.pk)
+    bulk = select(halden, lea, BulkAction.ASSIGN, three)
+    running.start(bulk, reason="", options={"to": ben.pk})
+    running.run(bulk.pk)
+    running.run(bulk.pk)
+    assert told == [{"user_id": ben.pk, "by_id": lea.pk, "why": "assigned", "many": 2}]
+
+
+def test_one_mail_for_many_calls_leads_to_all_of_them(
+    halden: Workspace, lea: User, three: list[UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        telling, "send_mail", lambda subject, text, *_: sent.append((subject, text))
+    )
+    ben = desk.a_person(halden, name="ben")
+    User.objects.filter(pk=ben.pk).update(email="ben@example.org")
+    telling.send(halden.pk, str(three[0]), ben.pk, lea.pk, "assigned", 3)
+    telling.send(halden.pk, str(three[0]), ben.pk, lea.pk, "assigned")
+    assert [subject for subject, _ in sent] == [
+        "3 calls were assigned to you (Halden)",
+        "A call was assigned to you (Halden)",
+    ]
+    assert sent[0][1].rstrip().endswith("/queue/?view=mine")
+    assert sent[1][1].rstrip().endswith(f"/calls/{three[0]}")
