@@ -37,7 +37,15 @@ class ShownTimes:
 
     def exact(self, instant: datetime) -> str:
         """Day, time to the second and zone: "29 Nov 2026 22:40:00 CET"."""
-        return f"{instant.astimezone(ZoneInfo(self.exact_zone)):%-d %b %Y %H:%M:%S %Z}"
+        return f"{self.local(instant):%-d %b %Y %H:%M:%S %Z}"
+
+    def local(self, instant: datetime) -> datetime:
+        """The instant in the person's zone. A sender's clock may stand on the first or the last day
+        there is, where another zone would have no date for it: that stays in UTC."""
+        try:
+            return instant.astimezone(ZoneInfo(self.exact_zone))
+        except OverflowError:
+            return instant.astimezone(UTC)
 
     @property
     def exact_zone(self) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 from effects.pages.settings import ShownTimes
 from ledger.turn_lanes import Drawing, draw
@@ -45,7 +44,7 @@ def drawn_of(facts: TurnFacts, times: ShownTimes, *, idle: bool, everything: boo
     picture = picture_of(facts)
     if picture is None:
         return None
-    clock = _Clock(start=picture.start, zone="UTC" if times.word == "utc" else times.zone)
+    clock = _Clock(start=picture.start, times=times)
     drawing = draw(
         picture.marks,
         picture.lines,
@@ -58,7 +57,7 @@ def drawn_of(facts: TurnFacts, times: ShownTimes, *, idle: bool, everything: boo
         start=picture.start,
         no_return=picture.no_return,
         by=picture.by,
-        zone=clock.zone,
+        zone=times.exact_zone,
     )
 
 
@@ -67,7 +66,7 @@ class _Clock:
     """Times of day in a zone, with the day where it is another than that of the beginning."""
 
     start: datetime
-    zone: str
+    times: ShownTimes
 
     def at(self, seconds: float) -> str:
         first, instant = self._local(0.0), self._local(seconds)
@@ -76,8 +75,7 @@ class _Clock:
         return f"{instant:%-d %b %H:%M}"
 
     def _local(self, seconds: float) -> datetime:
-        instant = self.start.astimezone(UTC)
         try:
-            return (instant + timedelta(seconds=seconds)).astimezone(ZoneInfo(self.zone))
-        except OverflowError:  # A sender's clock may stand in the year 1 or 9999.
-            return instant
+            return self.times.local(self.start + timedelta(seconds=seconds))
+        except OverflowError:  # A rounded second after the last one there is.
+            return self.start

@@ -224,7 +224,11 @@ def test_a_response_without_an_end_is_not_called_interrupted_outright(client, sh
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
-def test_a_sender_whose_clock_is_wrong_costs_nobody_the_page(client, shop, refund, moment):
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_a_sender_whose_clock_is_wrong_costs_nobody_the_page(client, shop, refund, moment, zone):
     streamed(shop, announced(), terminal="cut", opened_at=moment, closed_at=moment)
     client.force_login(desk.a_person(shop, Role.SUPPORT))
+    session = client.session
+    session.update({"times": "local", "zone": zone})
+    session.save()
     assert client.get(f"/turns/{C}/{T}").status_code == 200
