@@ -90,12 +90,12 @@ def test_hidden_values_are_compared_as_they_were(agent: Agent) -> None:
 
     assert code(CARD) == "granted"
     assert code(CARD) == "in_flight", "the same request again"
-    assert code("4000000000004242") == "mismatch", "both are shown as ....4242"
+    assert code("4000000000024242") == "mismatch", "both are shown as ....4242"
     text = Claim.objects.get().arguments
     assert text == '{"card": "....4242", "amount": 5}'
     assert (
         agent.claim(
-            arguments=json.dumps({"card": "4000000000004242"}), turn_index=9, call_id=None
+            arguments=json.dumps({"card": "4000000000024242"}), turn_index=9, call_id=None
         ).status
         == 201
     )
@@ -218,7 +218,8 @@ def test_a_providers_answer_is_hidden_in_before_it_is_cut(agent: Agent, shop: Wo
         pk=agent.claim(arguments='{"iban":1, "password":"hunter22"}').claim["claim_id"]
     ).pk
     agent.post(f"claims/{claim_id}/unknown", {"fence": 1})
-    raw = json.dumps({"pad": "x" * (append.RAW_BYTES_MAX - 40), "password": "other-secret"})
+    card = "4242 4242 4242 4242"
+    raw = json.dumps({"pad": "x" * (append.RAW_BYTES_MAX - 30), "card": card})
     seen = append.Observation(
         word=SightingWord.FOUND,
         fence=1,
@@ -230,7 +231,7 @@ def test_a_providers_answer_is_hidden_in_before_it_is_cut(agent: Agent, shop: Wo
 
     (event,) = Event.objects.filter(claim_id=claim_id, kind="sighting")
     assert event.data == {"requested": {"pw": "...."}, "query": "GET /x?q=...."}
-    assert not is_stored("other-secret")
+    assert not is_stored("4242 4242"), "cut first, half of the number would be left"
     assert not is_stored("hunter22")
 
 
@@ -270,7 +271,7 @@ def test_a_mirrored_claim_meets_the_one_that_was_made_here(agent: Agent) -> None
         "call_id": "call_zzzzzzzzzzzzzzzzzz",
     }
     mine = agent.claim(arguments=text, response_id=None, **call).claim["claim_id"]
-    other = text.replace("4242424242424242", "4000000000004242")
+    other = text.replace("4242424242424242", "4000000000024242")
     agent.post("events", json.dumps([claim_made(arguments=text, **call)]).encode())
     agent.post(
         "events",
