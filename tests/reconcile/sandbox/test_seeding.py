@@ -40,7 +40,7 @@ def test_a_seeded_record_is_sound_in_every_check_and_its_identities_are_the_clie
     assert {sentence: found for sentence, found in wrong.items() if found} == {}
     claims = Claim.objects.filter(workspace=shop).select_related("tool")
     assert claims.count() == SMALL.claims + 2
-    for claim in [*claims.order_by("id")[:20], *claims.filter(pk=made.often)]:
+    for claim in [*claims.order_by("id")[:20], *claims.filter(pk__in=[made.often])]:
         ids = identities(
             CallFacts(
                 workspace=shop.pk,
