@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from effects.core.vocabulary import SightingWord, Verdict
+from effects.models import Tool
 from ledger import append, queries
 from reconcile import cards, takes
 from reconcile.late import alerts
@@ -19,8 +20,11 @@ from reconcile.models import (
     NotificationAck,
     NotificationDelivery,
     NotificationItem,
+    NotificationRule,
 )
 from reconcile.notify import acks, telling
+from reconcile.sandbox.seed import seed
+from reconcile.sandbox.tools import DEMO_BOUNDS, ToolName
 from tests.reconcile.notify.conftest import a_channel, a_rule
 from tests.support import desk
 
@@ -205,6 +209,21 @@ def test_old_notifications_are_forgotten_once_nothing_more_happens_to_them(halde
     desk.move_clock(timedelta(days=91))
     telling.forget_old()
     assert not Notification.objects.exists()
+
+
+def test_the_demos_rule_tells_on_the_desk_and_sends_nothing_out(db, tmp_path):
+    for _ in range(2):
+        shop = seed(tmp_path, "http://127.0.0.1:1", DEMO_BOUNDS).workspace
+    rule = NotificationRule.objects.get(workspace=shop)
+    assert list(rule.channels.all()) == []
+    desk.a_lost_call(Tool.objects.get(workspace=shop, name=ToolName.CHARGE_CARD))
+    rule.within_seconds = 48 * 3600
+    rule.save()
+    assert [made.deliveries.count() for made in told()] == [0]
+    rule.retired_at = queries.clock()
+    rule.save()
+    seed(tmp_path, "http://127.0.0.1:1", DEMO_BOUNDS)
+    assert NotificationRule.objects.count() == 1, "one that was retired does not come back"
 
 
 @pytest.mark.django_db(transaction=True)
