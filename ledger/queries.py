@@ -49,9 +49,15 @@ def _claims(workspace_id: int) -> QuerySet[Claim]:
 # One claim and what belongs to it
 
 
-def claim(workspace_id: int, claim_id: UUID) -> Claim:
-    """The claim with its tool. Raises `ClaimNotFound` for an unknown or a foreign id."""
-    found = _claims(workspace_id).filter(pk=claim_id).first()
+def claim(workspace_id: int, claim_id: UUID, *, with_connection: bool = False) -> Claim:
+    """The claim with its tool, and the tool's connection if that is wanted too.
+
+    Raises `ClaimNotFound` for an unknown or a foreign id.
+    """
+    claims = _claims(workspace_id)
+    if with_connection:
+        claims = claims.select_related("tool__connection")
+    found = claims.filter(pk=claim_id).first()
     if found is None:
         raise not_found(str(claim_id))
     return found

@@ -13,8 +13,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.db import connection
-
 from effects import registry
 from effects.core.fold import fold
 from effects.core.for_model import for_model
@@ -30,6 +28,7 @@ from effects.money import Money
 from ledger import queries as record
 from ledger.others import OtherRequest, other_requests
 from reconcile import cards
+from reconcile.calls.beside import Beside, look_beside
 from reconcile.calls.extract import Extract, extract
 from reconcile.situation import AttemptSeen, Evidence, Sibling, Situation, Strength
 
@@ -46,6 +45,7 @@ class Call:
     now: datetime
     situation: Situation
     extract: Extract
+    beside: Beside
     others: tuple[OtherRequest, ...]
     told: ClaimAnswer
     summary: str
@@ -117,11 +117,12 @@ def call(workspace_id: int, claim_id: UUID) -> Call:
     # The clock first: what is written after it can only make the picture newer, and a stale
     # picture is refused by its version.
     now = record.clock()
-    claim = record.claim(workspace_id, claim_id)
-    read = extract(claim)
-    card = cards.cards_of(workspace_id, [claim_id])[claim_id]
-    others = tuple(other_requests(claim))
-    situation = _situation(claim, read, now)
+    claim = record.claim(workspace_id, claim_id, with_connection=True)
+    beside = look_beside(claim, now)
+    read = extract(claim, decided=beside.decisions)
+    card = cards.card_now(claim)
+    others = tuple(other_requests(claim)) if beside.others else ()
+    situation = _situation(claim, read, beside, now)
     return Call(
         claim=claim,
         now=now,
@@ -132,6 +133,7 @@ def call(workspace_id: int, claim_id: UUID) -> Call:
             held_open=sum(other.may_be_allowed for other in others),
         ),
         extract=read,
+        beside=beside,
         others=others,
         told=record.status(claim, now=now),
         summary=card.summary,
@@ -210,7 +212,7 @@ def will_be_told(call: Call, verdict: Verdict, provider_object: str | None) -> d
 # The situation
 
 
-def _situation(claim: Claim, read: Extract, now: datetime) -> Situation:
+def _situation(claim: Claim, read: Extract, beside: Beside, now: datetime) -> Situation:
     state, reason = record.shown_state(claim, now=now)
     tool = claim.tool
     pending = claim.pending_at is not None and claim.pending_at > now
@@ -237,7 +239,7 @@ def _situation(claim: Claim, read: Extract, now: datetime) -> Situation:
         provider=tool.connection.name if tool.connection else "the provider",
         object=claim.object,
         evidence=tuple(as_evidence(event, reopened=read.reopened) for event in read.sightings),
-        siblings=_siblings(claim, now),
+        siblings=_siblings(beside),
         effects=_effects(claim, state),
     )
 
@@ -290,19 +292,8 @@ def rests_on(event: Event) -> tuple[int, ...]:
     return tuple(number or event.seq for number in numbers if isinstance(number, int))
 
 
-_SIBLING: Final = """
-SELECT o.id, (ledger_seen_v1(o, %(now)s)).state
-  FROM ledger_claim o
- WHERE o.id = (SELECT ledger_sibling_v1(me, %(now)s) FROM ledger_claim me
-                WHERE me.id = %(claim_id)s)
-"""
-
-
-def _siblings(claim: Claim, now: datetime) -> tuple[Sibling, ...]:
-    """The claim that stands in the way of running this one again, by the ledger's own rule."""
-    with connection.cursor() as cursor:
-        cursor.execute(_SIBLING, {"claim_id": claim.pk, "now": now})
-        return tuple(
-            Sibling(claim_id=claim_id, state=ClaimState(state))
-            for claim_id, state in cursor.fetchall()
-        )
+def _siblings(beside: Beside) -> tuple[Sibling, ...]:
+    """The claim that stands in the way of running this one again."""
+    if beside.sibling is None or beside.sibling_state is None:
+        return ()
+    return (Sibling(claim_id=beside.sibling, state=ClaimState(beside.sibling_state)),)

@@ -46,6 +46,8 @@ class Preview:
 
 def raw_previews(claim: Claim, seqs: Sequence[int]) -> dict[int, Preview]:
     """The beginnings of these events' raw answers, by the event's number."""
+    if not seqs:
+        return {}
     return {
         seq: _preview(size, body, digest, reason, shown_max=RAW_BYTES_SHOWN_MAX)
         for seq, size, body, digest, reason in _read(claim, "raw", seqs, RAW_BYTES_SHOWN_MAX)

@@ -44,20 +44,20 @@ class Extract:
     note_count: int
 
 
-def extract(claim: Claim) -> Extract:
-    """What the page of the claim shows and decides by."""
+def extract(claim: Claim, *, decided: bool = True) -> Extract:
+    """What the page of the claim shows and decides by. `decided`: there are decisions about it."""
+    decisions = excerpts.decisions(claim, limit=DECISIONS_READ_MAX) if decided else []
     if claim.version <= EVENTS_READ_MAX:
-        return _of_short_record(claim)
-    return _of_long_record(claim)
+        return _of_short_record(claim, decisions)
+    return _of_long_record(claim, decisions)
 
 
-def _of_short_record(claim: Claim) -> Extract:
+def _of_short_record(claim: Claim, decisions: list[Decision]) -> Extract:
     """Every event is read, so whatever is asked of them is answered from them."""
     events = [event for event in record.events(claim) if event.seq <= claim.version]
     sightings = [event for event in events if event.kind == EventKind.SIGHTING]
     notes = [event for event in events if event.kind == EventKind.NOTED]
     decided = [event for event in events if event.kind == EventKind.DECIDED]
-    decisions = excerpts.decisions(claim, limit=DECISIONS_READ_MAX)
     return Extract(
         events=tuple(events),
         sightings=tuple(sightings[::-1]),
@@ -72,8 +72,7 @@ def _of_short_record(claim: Claim) -> Extract:
     )
 
 
-def _of_long_record(claim: Claim) -> Extract:
-    decisions = excerpts.decisions(claim, limit=DECISIONS_READ_MAX)
+def _of_long_record(claim: Claim, decisions: list[Decision]) -> Extract:
     about_decisions = excerpts.newest(claim, record.FATE_OF, limit=4 * DECISIONS_READ_MAX)
     sightings = excerpts.newest(claim, [EventKind.SIGHTING], limit=SIGHTINGS_READ_MAX)
     notes = excerpts.newest(claim, [EventKind.NOTED], limit=NOTES_READ_MAX)

@@ -213,8 +213,8 @@ def history_part(request: DeskRequest, seen: Call) -> dict[str, Any]:
         "lines_before": lines[0].number - 1 if lines else 0,
         "lines_are_older": before <= seen.claim.version,
         "drawing": drawing(seen.situation),
-        "chain_check": chain.last_check(seen.claim.workspace_id),
-        "refused_forms": submissions.refused(seen),
+        "chain_check": chain.last_check(seen.claim.workspace_id) if seen.decisions else None,
+        "refused_forms": submissions.refused(seen) if seen.beside.submissions else [],
         **decisions_part(seen, limit=DECISIONS_SHOWN),
     }
 

@@ -49,7 +49,7 @@ def actions_part(request: DeskRequest, seen: Call) -> dict[str, Any]:
         ],
         "snooze": snooze if snooze.offered else None,
         "second_person": asks if asks.offered else None,
-        "snoozed": snoozes.current(seen),
+        "snoozed": snoozes.current(seen) if seen.beside.snooze else None,
         "may_allow": _allowable(request, seen, team),
         "may_close_case": can(request.role, Ability.CLOSE_CASE),
     }
@@ -97,7 +97,7 @@ def requests_part(
 
     `answered` is what an answer held that has to be put right.
     """
-    requests = asking.requests_of(seen)
+    requests = asking.requests_of(seen) if seen.beside.proposals else []
     waiting = asking.open_request(requests)
     part: dict[str, Any] = {
         "requests": [one for one in requests if one is not waiting],

@@ -19,6 +19,7 @@ from effects.models import Connection, Tool
 from ledger import queries
 from reconcile import tasks
 from reconcile.models import Run
+from reconcile.queries import Call
 from reconcile.runs import ending, listing, making
 from reconcile.runs.making import CannotStart, NewRun, Scope
 
@@ -184,10 +185,11 @@ def restart(request: DeskRequest, claim_id: UUID) -> HttpResponse:
     return redirect("call", claim_id)
 
 
-def asking_part(request: DeskRequest, claim_id: UUID) -> dict[str, Any]:
+def asking_part(request: DeskRequest, seen: Call) -> dict[str, Any]:
     """What a call's page says where asking about it has ended."""
+    ended = seen.beside.asking_ended
     return {
-        "asking": ending.of_call(request.workspace.pk, claim_id),
+        "asking": ending.of_call(request.workspace.pk, seen.claim.pk) if ended else None,
         "may_ask_anew": can(request.role, Ability.ASK),
         "needs_ask_anew": needs(Ability.ASK),
     }

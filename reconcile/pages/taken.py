@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from effects.access import Ability, DeskRequest, can, needs_and_whom
 from reconcile import takes
@@ -13,7 +12,9 @@ from reconcile.queries import Call
 
 def take_part(request: DeskRequest, seen: Call) -> dict[str, Any]:
     """Who has the call, and what this person may do about that."""
-    current = takes.current(request.workspace.pk, seen.claim.pk, seen.now)
+    current = None
+    if seen.beside.take:
+        current = takes.current(request.workspace.pk, seen.claim.pk, seen.now)
     may = can(request.role, Ability.TAKE)
     return {
         "take": current,
@@ -23,13 +24,14 @@ def take_part(request: DeskRequest, seen: Call) -> dict[str, Any]:
     }
 
 
-def assign_part(request: DeskRequest, claim_id: UUID) -> dict[str, Any]:
+def assign_part(request: DeskRequest, seen: Call) -> dict[str, Any]:
     """Whose call it is, whose it was, and to whom this person may give it."""
     may = can(request.role, Ability.ASSIGN)
-    workspace_id = request.workspace.pk
+    workspace_id, claim_id = request.workspace.pk, seen.claim.pk
+    ever = seen.beside.assignments
     return {
-        "assignment": assignments.current(workspace_id, claim_id),
-        "assigned_before": assignments.earlier(workspace_id, claim_id),
+        "assignment": assignments.current(workspace_id, claim_id) if ever else None,
+        "assigned_before": assignments.earlier(workspace_id, claim_id) if ever else [],
         "assignable": assignments.people(workspace_id) if may else [],
         "may_assign": may,
         "needs_assign": "" if may else needs_and_whom(workspace_id, Ability.ASSIGN),

@@ -30,7 +30,7 @@ FACTS = (
     *("replayed", "marker_sent", "granted_data", "data"),
 )
 PAGE_BYTES_MAX = 300_000
-QUERIES_MAX = 45
+QUERIES_MAX = 30
 
 
 @pytest.fixture
