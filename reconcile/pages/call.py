@@ -30,6 +30,7 @@ from reconcile.pages.call_parts import (
     notes_part,
     trace_of,
 )
+from reconcile.pages.hidden import hidden_part
 from reconcile.pages.review import (
     actions_part,
     chosen_evidence,
@@ -93,10 +94,11 @@ def call_page(
         "may_note": can(request.role, Ability.NOTE),
         "needs_note": needs(Ability.NOTE),
         "asked": _asked(request, seen),
-        **asking_part(request, seen.claim.pk),
+        **asking_part(request, seen),
         **walk_part(request, seen.claim.pk),
         "runbook": runbook_of(seen.tool),
         **asked_part(seen),
+        **hidden_part(request, seen.claim.pk),
         **attempts_part(request, seen),
         **evidence_part(request, seen),
         **history_part(request, seen),
@@ -104,7 +106,7 @@ def call_page(
         **held_part(seen),
         **requests_part(request, seen, answered),
         **take_part(request, seen),
-        **assign_part(request, seen.claim.pk),
+        **assign_part(request, seen),
         "review": review_part(request, seen, typed),
     }
     return render(request, "reconcile/call.html", context, status=status)
