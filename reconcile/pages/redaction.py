@@ -150,7 +150,7 @@ def _faults(request: DeskRequest, sent: QueryDict) -> dict[str, str]:
         errors["where"] = "Choose where the rule applies."
     if sent.get("mode") not in set(map(str, Mode)):
         errors["mode"] = "Choose whether it is hidden or dropped."
-    if sent.get("tool") and _tool(request, sent["tool"]) is None:
+    if sent.get("tool") and _tool(request, sent.get("tool", "")) is None:
         errors["tool"] = "Choose a tool from the list, or every tool."
     reason = clean_text(sent.get("reason"))
     if not reason:
