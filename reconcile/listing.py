@@ -142,10 +142,10 @@ class Neighbours:
     next: UUID | None
 
 
-def neighbours(workspace_id: int, filters: Filters, claim_id: UUID) -> Neighbours:
+def neighbours(workspace_id: int, filters: Filters, claim_id: UUID, now: datetime) -> Neighbours:
     """What stands beside a call in the list that the filters ask for, in one statement."""
     searched = search.search_for(workspace_id, filters.q)
-    parameters = _parameters(workspace_id, queries.clock(), filters) | searched.parameters
+    parameters = _parameters(workspace_id, now, filters) | searched.parameters
     parameters |= {"walk_id": claim_id}
     (row,) = ask(neighbours_statement(filters, searched), parameters)
     return Neighbours(

@@ -95,7 +95,7 @@ def call_page(
         "needs_note": needs(Ability.NOTE),
         "asked": _asked(request, seen),
         **asking_part(request, seen),
-        **walk_part(request, seen.claim.pk),
+        **walk_part(request, seen.claim.pk, seen.now),
         "runbook": runbook_of(seen.tool),
         **asked_part(seen),
         **hidden_part(request, seen.claim.pk),

@@ -8,6 +8,7 @@ that call alone: what is shown as next never decides anything.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -38,10 +39,10 @@ class Walk:
     next: str
 
 
-def walk_part(request: DeskRequest, claim_id: UUID) -> dict[str, Any]:
+def walk_part(request: DeskRequest, claim_id: UUID, now: datetime) -> dict[str, Any]:
     """The walk for the context of a call's page."""
     filters = _filters(request, claim_id)
-    found = listing.neighbours(request.workspace.pk, filters, claim_id)
+    found = listing.neighbours(request.workspace.pk, filters, claim_id, now)
     carried = filters.address()
 
     def address(neighbour: UUID | None) -> str:

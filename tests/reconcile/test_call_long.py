@@ -131,6 +131,16 @@ def test_fifty_thousand_attempts_are_paged_and_cost_no_more_than_five_hundred(
     assert plan_of(claim_id, first=24_980) == {"event_later_attempts"}
 
 
+def test_an_ordinary_call_is_asked_about_once_and_not_table_by_table(
+    charge: Tool, browser: Client
+) -> None:
+    claim_id = desk.a_lost_call(charge)
+    desk.see(charge, claim_id, SightingWord.ABSENT, data={"strength": "weak"})
+    opened(browser, f"/calls/{claim_id}")
+    _, asked = opened(browser, f"/calls/{claim_id}")
+    assert asked <= 17
+
+
 def plan_of(claim_id: UUID, *, first: int) -> set[str]:
     """The indexes by which a page of attempts is read."""
     asked: dict[str, Any] = {"claim_id": claim_id, "first": first, "last": first + 19}

@@ -361,7 +361,7 @@ def test_filling_is_bounded_and_says_how_much_it_did(halden, charge):
 
 
 def walk(workspace, claim_id, **filters):
-    return listing.neighbours(workspace.pk, Filters(**filters), claim_id)
+    return listing.neighbours(workspace.pk, Filters(**filters), claim_id, queries.clock())
 
 
 def test_a_call_knows_its_place_in_a_view_and_what_stands_beside_it(halden, charge, gift):
