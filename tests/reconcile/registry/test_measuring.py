@@ -12,6 +12,7 @@ from ledger import queries
 from ledger.functions import call
 from reconcile.models import ImportedEvidence
 from reconcile.registry import measuring, wire
+from reconcile.registry.arguments import samples_of
 from reconcile.registry.measured import Measured
 from reconcile.registry.measuring import _COUNT, measure, measured_of, uuid_at
 from tests.support import desk
@@ -69,6 +70,8 @@ def test_another_workspaces_calls_are_its_own(shop: Workspace) -> None:
     desk.a_call(theirs)
     assert facts(mine).calls == 1
     assert facts(theirs).calls == 2
+    assert len(samples_of(other.pk, facts(theirs).recent)) == 2
+    assert samples_of(shop.pk, facts(theirs).recent) == []
 
 
 def test_a_tool_that_nobody_entered_is_measured_by_its_name(shop: Workspace) -> None:
