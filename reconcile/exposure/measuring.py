@@ -80,6 +80,10 @@ class Times:
     def enough(self) -> bool:
         return self.typical is not None
 
+    @property
+    def least(self) -> int:
+        return TIMES_MIN
+
 
 def times_of(counts: Mapping[int, int]) -> Times:
     n = sum(counts.values())

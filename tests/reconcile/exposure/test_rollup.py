@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from effects.core.vocabulary import SightingWord
 from effects.models import Tool, Workspace
 from ledger import queries
-from reconcile.exposure import measuring, rollup
-from reconcile.models import RolledDay, StreamDay, ToolDay, ToolSlot, UnsureCall
+from reconcile.exposure import measuring, rollup, tasks
+from reconcile.models import (
+    ExposureLevel,
+    ImportedEvidence,
+    RolledDay,
+    StreamDay,
+    ToolDay,
+    ToolSlot,
+    UnsureCall,
+)
 from tests.ledger.mirror import answer, event
 from tests.support import desk
 
@@ -47,7 +57,9 @@ def a_response(shop: Workspace, name: str, *, terminal: str = "success", **said:
         "terminal": terminal,
         "calls": [call],
     }
-    answer(shop.pk, event(f"e-{name}", "stream.recorded", **(usual | said)), streams=True)
+    time = said.pop("time", None)
+    told = event(f"e-{name}", "stream.recorded", time=time, **(usual | said))
+    answer(shop.pk, told, streams=True)
 
 
 def its_call(tool: Tool, name: str, **said: Any) -> Any:
@@ -93,6 +105,7 @@ def test_a_gap_is_measured_between_the_last_call_and_the_terminal_event() -> Non
     "said",
     [
         {"call": {"ended_at": None}},  # the sender knows no time of its own for the call
+        {"call": {"ended_at": None}, "time": BEGAN.isoformat()},  # the record's time is another
         {"closed_at": None},
         {"terminal": "cut"},  # a gap that was cut short is no gap
         {"call": {"complete": False, "ended_at": None}},
@@ -263,3 +276,56 @@ def test_another_workspace_is_summed_up_apart() -> None:
     assert sorted(ToolSlot.objects.values_list("workspace_id", "calls")) == sorted(
         [(shop.pk, 1), (other.pk, 1)]
     )
+
+
+def test_requests_that_a_provider_recorded_are_compared_with_the_granted_keys() -> None:
+    shop = desk.a_workspace()
+    tool = desk.a_keyed_tool(shop)
+    claim = queries.claim(shop.pk, desk.claim_id_of(desk.a_call(tool)))
+    granted = f"{claim.key}-1"
+    keys = (granted, f'"{granted}"', "another", f"{claim.key}-2", None)
+    for number, key in enumerate(keys):
+        ImportedEvidence.objects.create(
+            workspace=shop,
+            source="provider",
+            name=str(number),
+            at=BEGAN,
+            claim_id=claim.pk,
+            facts={"key_seen": True} | ({"key": key} if key else {}),
+            imported_at=BEGAN,
+            run=uuid4(),
+        )
+    rolled()
+    day = ToolDay.objects.get(tool=tool)
+    assert (day.wire_same, day.wire_other, day.wire_missing) == (2, 2, 1)
+
+
+def test_the_clock_rolls_what_is_due_and_keeps_the_level_of_the_hour() -> None:
+    shop = desk.a_workspace()
+    desk.a_lost_call(desk.a_keyed_tool(shop))
+    (planned,) = [
+        one for one in settings.CELERY_BEAT_SCHEDULE.values() if one["task"] == tasks.roll.name
+    ]
+    assert planned["schedule"] == 60.0
+    tasks.roll()
+    assert ToolSlot.objects.get().unknown == 1
+    assert ExposureLevel.objects.filter(workspace=shop, bucket="all").get().calls == 1
+
+
+def test_a_day_of_long_ago_is_rolled_again_in_its_turn_and_forgotten_in_the_end() -> None:
+    desk.a_workspace()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE effects_workspace SET created_at = created_at - interval '20 days'")
+    for _ in range(4):
+        rollup.roll_due()
+    assert not RolledDay.objects.filter(rolled_at=None).exists()
+    oldest = RolledDay.objects.order_by("rolled_at").exclude(day=today()).first()
+    assert oldest is not None
+    rollup.roll_due()
+    again = RolledDay.objects.get(day=oldest.day)
+    assert oldest.rolled_at is not None
+    assert again.rolled_at is not None
+    assert again.rolled_at > oldest.rolled_at
+    desk.move_clock(timedelta(days=rollup.KEPT_DAYS + 30))
+    rollup.roll_due()
+    assert not RolledDay.objects.filter(day=oldest.day).exists()
