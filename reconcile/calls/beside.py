@@ -27,7 +27,9 @@ SELECT EXISTS (SELECT FROM ledger_decision WHERE workspace_id = c.workspace_id A
        EXISTS (SELECT FROM reconcile_outboxmessage WHERE claim_id = c.id),
        sibling.id, (ledger_seen_v1(sibling, %(now)s)).state
   FROM ledger_claim c
-  LEFT JOIN ledger_claim sibling ON sibling.id = ledger_sibling_v1(c, %(now)s)
+  -- Worked out first: in the join itself it would be asked for every claim there is.
+  CROSS JOIN LATERAL (SELECT ledger_sibling_v1(c, %(now)s) AS id) blocker
+  LEFT JOIN ledger_claim sibling ON sibling.id = blocker.id
  WHERE c.id = %(claim_id)s
 """
 
