@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import psycopg
 
 from effects.client import HttpTransport, Transport
 from effects.client.transport_postgres import PostgresTransport
-from tests.bench import batches, cost, figures, rivals
+from tests.bench import batches, cost, figures, pages, rivals
 from tests.bench.figures import Figure
 from tests.bench.ground import Ground, ground
 from tests.bench.rounds import KNOWN_KEY, Runner, Threads, compare
@@ -45,8 +46,16 @@ def main() -> None:
         said += _costs(where, options)
         if "http" in options.transports:
             said.append(batches.measure(where, rounds=options.rounds, items=options.items))
+        on_pages = [] if options.pages < 1 else pages.measure(options.pages, _say)
         figures.write(said, options.results)
+        pages.write(on_pages, options.results)
     print(figures.table(said))
+    if on_pages:
+        print(pages.table(on_pages))
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
 
 
 def _options() -> argparse.Namespace:
@@ -57,7 +66,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--no-rivals", dest="rivals", action="store_false")
     parser.add_argument("--transports", nargs="+", choices=TRANSPORTS, default=TRANSPORTS)
     parser.add_argument("--results", type=Path, default=Path("var/bench/results.jsonl"))
+    parser.add_argument(
+        "--pages", type=int, help="calls for the desk's pages (PAGES_CLAIMS, 100000); 0: none"
+    )
     options = parser.parse_args()
+    if options.pages is None:
+        options.pages = 0 if options.quick else int(os.environ.get("PAGES_CLAIMS", "100000"))
     options.seconds = options.seconds or (0.2 if options.quick else 0.6)
     options.rounds = options.rounds or (1 if options.quick else 7)
     options.items = 20 if options.quick else batches.ITEMS

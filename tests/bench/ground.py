@@ -77,6 +77,7 @@ def _set_up() -> None:
 
     django.setup()
     call_command("migrate", verbosity=0, skip_checks=True)
+    call_command("collectstatic", verbosity=0, interactive=False, skip_checks=True)  # for pages
 
 
 def _settled(database_url: str, api_url: str) -> Ground:
