@@ -25,7 +25,7 @@ from django.utils.crypto import constant_time_compare
 from effects.models import DeskSession, Membership
 from reconcile import watermark
 
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.5
 CLOCK_SECONDS: Final = 5.0
 """How long the marks are believed while nothing was committed: the clock changes pages too."""
 PERMISSION_SECONDS: Final = 3.0

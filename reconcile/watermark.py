@@ -1,4 +1,4 @@
-"""What the desk's watcher compares once a second: two short texts that change when a page would.
+"""What the desk's watcher compares twice a second: two short texts that change when a page would.
 
 Nothing is written for it and no index is kept for it. The work lists name the few claims that the
 queue can show, whatever else the ledger holds; a call that somebody looks at is read by its id.

@@ -7,7 +7,7 @@
   if (!bar) return;
 
   const PAUSED_SETTING = "counterfoil-live";
-  const BETWEEN_LOOKS_MILLISECONDS = 2_000;
+  const BETWEEN_LOOKS_MILLISECONDS = 1_000;
   const SILENCE_MILLISECONDS = 60_000;
   const HIDDEN_MILLISECONDS = 300_000;
   const AGAIN_MILLISECONDS_MAX = 30_000;
