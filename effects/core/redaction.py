@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Final
 
 from effects.core.redaction_paths import Path
-from effects.core.redaction_scan import KNOWN_CHARACTERS_MIN, Edit, Looking, scan
+from effects.core.redaction_scan import scan
 from effects.core.redaction_secrets import (
     EVERY_SECRET,
     Secret,
@@ -24,6 +24,7 @@ from effects.core.redaction_secrets import (
     may_hold_a_secret,
     stand_in,
 )
+from effects.core.redaction_words import KNOWN_CHARACTERS_MIN, Edit, Looking
 
 __all__ = [
     "EVERY_SECRET",

@@ -12,71 +12,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
-from effects.core.redaction_paths import Path, written
+from effects.core.redaction_paths import Path
 from effects.core.redaction_secrets import (
     Secret,
     is_card_number,
     is_stand_in,
     may_hold_a_secret,
     names_a_secret,
-    secrets_in_words,
     stand_in,
 )
+from effects.core.redaction_words import (
+    Active,
+    Edit,
+    Looking,
+    apart,
+    edits_in_words,
+    moved,
+    place_in_words,
+)
 
-__all__ = ["Edit", "Looking", "scan"]
+__all__ = ["scan"]
 
 STRINGS_DEEP_MAX: Final = 6
 """Deepest JSON text inside a JSON string; below it a string is read by its words."""
-KNOWN_CHARACTERS_MIN: Final = 6
-"""A shorter value of a claim is not looked for elsewhere: it would be found everywhere."""
-
-Active: TypeAlias = tuple[tuple[int, int], ...]
-"""Rules that may still fit below here: the rule's place among the paths, and its next step."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """`text[start:end]` is replaced by `by`. `value` is what is hidden, as its reader would see it;
-    `cause` the number of a rule, or the kind of a secret."""
-
-    start: int
-    end: int
-    by: str
-    path: str
-    value: str
-    cause: int | Secret
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looking:
-    """What is looked for. `known` are values that were found before and hide wherever they are;
-    `keeps` are beginnings of places that are never touched, each a tuple of keys."""
-
-    paths: tuple[Path, ...] = ()
-    secrets: frozenset[Secret] = frozenset()
-    known: tuple[str, ...] = ()
-    keeps: tuple[tuple[str | int, ...], ...] = ()
-
-    def first(self) -> Active:
-        return tuple((number, 0) for number in range(len(self.paths)))
 
 
 def scan(text: str, looking: Looking) -> list[Edit]:
     """The edits of a text in their order; none overlaps another."""
-    return _apart(_edits(text, looking, looking.first(), (), 0))
-
-
-def _apart(edits: list[Edit]) -> list[Edit]:
-    """Of edits that overlap the outermost one."""
-    kept: list[Edit] = []
-    for edit in sorted(edits, key=lambda one: (one.start, -one.end)):
-        if not kept or edit.start >= kept[-1].end:
-            kept.append(edit)
-    return kept
+    return apart(_edits(text, looking, looking.first(), (), 0))
 
 
 def _edits(
@@ -89,13 +56,8 @@ def _edits(
     if reader.edits or end:
         # It began as JSON and went on otherwise, or was cut: what is left is read by its words.
         end = reader.unread_from(end)
-        return [*reader.edits, *_moved(_words(text[end:], looking, place), end)]
+        return [*reader.edits, *moved(edits_in_words(text[end:], looking, place), end)]
     return _lines(text, looking, active, place, deep)
-
-
-def _moved(edits: Sequence[Edit], by: int) -> Iterator[Edit]:
-    for edit in edits:
-        yield Edit(edit.start + by, edit.end + by, edit.by, edit.path, edit.value, edit.cause)
 
 
 # Text that is no JSON
@@ -108,7 +70,7 @@ def _lines(
 ) -> list[Edit]:
     """Lines of JSON, as NDJSON and server-sent events have them; the others by their words."""
     if "\n" not in text or "{" not in text:
-        return _words(text, looking, place)
+        return edits_in_words(text, looking, place)
     found: list[Edit] = []
     at = 0
     for line in text.splitlines(keepends=True):
@@ -116,37 +78,13 @@ def _lines(
         skip = begins.end() if begins else 0
         body = line[skip:].rstrip("\r\n")
         inner = (
-            _edits(body, looking, active, place, deep) if begins else _words(body, looking, place)
+            _edits(body, looking, active, place, deep)
+            if begins
+            else edits_in_words(body, looking, place)
         )
-        found += _moved(inner, at + skip)
+        found += moved(inner, at + skip)
         at += len(line)
-    return found + [one for one in _words(text, looking, place) if "\n" in one.value]
-
-
-def _words(text: str, looking: Looking, place: tuple[str | int, ...]) -> list[Edit]:
-    path = _path(place)
-    found = [
-        Edit(start, end, stand_in(text[start:end]), path, text[start:end], kind)
-        for start, end, kind in secrets_in_words(text, looking.secrets)
-    ]
-    for value in looking.known:
-        at = text.find(value)
-        while at >= 0 and len(value) >= KNOWN_CHARACTERS_MIN:
-            end = at + len(value)
-            found.append(Edit(at, end, stand_in(value), path, value, Secret.NAME))
-            at = text.find(value, end)
-    return _apart(found)
-
-
-PATH_STEPS_SHOWN_MAX: Final = 20
-PATH_CHARACTERS_SHOWN_MAX: Final = 200
-
-
-def _path(place: tuple[str | int, ...]) -> str:
-    """The place in words; of a very deep or long one the end, which names the value."""
-    shown = "".join(map(written, place[-PATH_STEPS_SHOWN_MAX:]))
-    whole = len(place) <= PATH_STEPS_SHOWN_MAX and len(shown) <= PATH_CHARACTERS_SHOWN_MAX
-    return "$" + ("" if whole else "....") + shown[-PATH_CHARACTERS_SHOWN_MAX:]
+    return found + [one for one in edits_in_words(text, looking, place) if "\n" in one.value]
 
 
 # JSON
@@ -349,9 +287,9 @@ class _Reader:
             return
         place = self._here()
         if self.deep < STRINGS_DEEP_MAX and value.lstrip(" \t\r\n")[:1] in {"{", "[", '"'}:
-            inner = _apart(_edits(value, self.looking, active, place, self.deep + 1))
+            inner = apart(_edits(value, self.looking, active, place, self.deep + 1))
         else:
-            inner = _words(value, self.looking, place)
+            inner = edits_in_words(value, self.looking, place)
         if not inner:
             return
         offset = _offsets(raw) if "\\" in raw else None
@@ -391,7 +329,7 @@ class _Reader:
             if not is_stand_in(value):
                 place = (*self._here(), key or 1)
                 self.edits.append(
-                    Edit(start, end, stand_in(value), _path(place), value, Secret.NAME)
+                    Edit(start, end, stand_in(value), place_in_words(place), value, Secret.NAME)
                 )
 
     # Places
@@ -407,7 +345,7 @@ class _Reader:
         return any(here[: len(keep)] == keep for keep in keeps)
 
     def _edit(self, start: int, end: int, by: str, value: str, cause: int | Secret) -> None:
-        self.edits.append(Edit(start, end, by, _path(self._here()), value, cause))
+        self.edits.append(Edit(start, end, by, place_in_words(self._here()), value, cause))
 
 
 def _names_a_store(key: str | int) -> bool:
