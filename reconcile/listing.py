@@ -82,14 +82,15 @@ def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
         now = queries.clock()
         figures = read_figures(workspace_id, now, filters.user_id)
     at = min(filters.after.at, now) if filters.after else now
-    found = placed_rows(workspace_id, filters, at)
+    in_figures = not filters.narrowed and filters.view not in UNCOUNTED
+    rows = _found(workspace_id, filters, at, limit=ROWS_PER_PAGE + 1, counted=not in_figures)
+    found = [_place(row) for row in rows]
     shown, next_place = found[:ROWS_PER_PAGE], None
     if len(found) > ROWS_PER_PAGE:
         last = shown[-1]
         next_place = Place(
             at=at, group=last.group, first=last.first, second=last.second, claim_id=last.claim_id
         )
-    counted = not filters.narrowed and filters.view not in UNCOUNTED
     return QueuePage(
         at=at,
         filters=filters,
@@ -97,17 +98,10 @@ def queue_page(workspace_id: int, filters: Filters) -> QueuePage:
         figures=figures,
         next_place=next_place,
         matching=figures.counts[filters.view]
-        if counted
-        else _counted(workspace_id, filters, found),
+        if in_figures
+        else max((row["matching"] for row in rows), default=0),
         cards_missing=figures.unread > 0,
     )
-
-
-def _counted(workspace_id: int, filters: Filters, found: Sequence[Placed]) -> int:
-    """How many rows a list has that the figures do not count, `COUNTED_MAX` for more than that."""
-    if filters.after is None and len(found) <= ROWS_PER_PAGE:
-        return len(found)
-    return count(workspace_id, filters, limit=COUNTED_MAX)
 
 
 def count(workspace_id: int, filters: Filters, *, limit: int) -> int:
@@ -185,9 +179,16 @@ def placed_rows(
     workspace_id: int, filters: Filters, at: datetime, *, limit: int = ROWS_PER_PAGE + 1
 ) -> list[Placed]:
     """One more than a page holds, so that it is known whether another page follows."""
+    return [_place(row) for row in _found(workspace_id, filters, at, limit=limit)]
+
+
+def _found(
+    workspace_id: int, filters: Filters, at: datetime, *, limit: int, counted: bool = False
+) -> list[dict[str, Any]]:
     searched = search.search_for(workspace_id, filters.q)
     after = filters.after
-    parameters = _parameters(workspace_id, at, filters) | searched.parameters | {"limit": limit}
+    parameters = _parameters(workspace_id, at, filters) | searched.parameters
+    parameters |= {"limit": limit, "count_max": COUNTED_MAX}
     if after is not None:
         parameters |= {
             "after_group": after.group,
@@ -195,7 +196,7 @@ def placed_rows(
             "after_second": after.second,
             "after_id": after.claim_id,
         }
-    return [_place(row) for row in ask(rows_statement(filters, searched), parameters)]
+    return ask(rows_statement(filters, searched, counted=counted), parameters)
 
 
 def placed_by_id(workspace_id: int, ids: Sequence[UUID], at: datetime) -> list[Placed]:

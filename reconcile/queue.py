@@ -203,8 +203,12 @@ def _seen(listed: str, candidates: str, *, here: str = "true") -> str:
     )
 
 
-def rows_statement(filters: Filters, search: Search) -> str:
-    """One page of the list. Every word of it is ours; what people typed is in the parameters."""
+def rows_statement(filters: Filters, search: Search, *, counted: bool = False) -> str:
+    """One page of the list. Every word of it is ours; what people typed is in the parameters.
+
+    `counted`: each row says how many there are on all pages, up to the parameter `count_max`.
+    """
+    matching = "(SELECT count(*) FROM (SELECT FROM placed LIMIT %(count_max)s) every)"
     after = (
         "WHERE (p.grp, p.first, p.second, p.id) > "
         "(%(after_group)s, %(after_first)s, %(after_second)s, %(after_id)s)"
@@ -213,7 +217,7 @@ def rows_statement(filters: Filters, search: Search) -> str:
     )
     return f"""{_placed(filters, search)}
 SELECT p.id, p.version, p.state, p.grp, p.first, p.second, p.waiting,
-  coalesce(p.pending_at > %(at)s, false) AS held
+  coalesce(p.pending_at > %(at)s, false) AS held, {matching if counted else "0"} AS matching
 FROM placed p {after}
 ORDER BY p.grp, p.first, p.second, p.id LIMIT %(limit)s"""  # noqa: S608 - no word of it is typed
 

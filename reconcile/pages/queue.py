@@ -79,11 +79,11 @@ def queue(request: DeskRequest) -> HttpResponse:
     alone shows the view as it is today.
     """
     workspace_id = request.workspace.pk
-    if is_bare(request.GET):
-        default = saved.default_of(workspace_id, request.user.pk)
-        if default is not None:
-            return HttpResponseRedirect(saved.address_of(default))
     views = list(saved.seen_by(workspace_id, request.user.pk))
+    begins = next((view for view in views if view.begins), None)
+    # An open page that only looks again stays what it is.
+    if begins is not None and is_bare(request.GET) and "X-Live" not in request.headers:
+        return HttpResponseRedirect(saved.address_of(begins))
     filters = read_filters(request.GET)
     current = next((view for view in views if view.pk == filters.saved), None)
     if names_saved_alone(request.GET):
@@ -166,6 +166,7 @@ def _saved_part(
         "saved_lost": filters.saved is None and "saved" in request.GET,
         "to_keep": filters.to_keep(),
         "view_name_max": NAME_CHARACTERS_MAX,
+        "may_share": can(request.role, Ability.SHARE_VIEW),
     }
 
 

@@ -37,7 +37,6 @@ def _page(
 ) -> HttpResponse:
     """The page; `about` names the view whose form has to be put right, None: the new one's."""
     user_id, workspace_id = request.user.pk, request.workspace.pk
-    default = saved.default_of(workspace_id, user_id)
     context = {
         "now": clock(),
         "rows": [
@@ -47,7 +46,7 @@ def _page(
                 "filters": saved.filters_of(view),
                 "own": saved.may_change(view, user_id),
                 "may_unshare": saved.may_unshare(view, user_id, request.role),
-                "begins": view == default,
+                "begins": view.begins,
                 "errors": errors if errors and about == view.pk else {},
             }
             for view in saved.seen_by(workspace_id, user_id)

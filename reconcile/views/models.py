@@ -30,6 +30,8 @@ class SavedView(models.Model):
     made_at = models.DateTimeField()
     changed_at = models.DateTimeField()
 
+    begins: bool  # for the person who looks; annotated by `saved.seen_by`
+
     class Meta:
         constraints = [
             models.UniqueConstraint(

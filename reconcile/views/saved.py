@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
 from effects import audit
@@ -36,18 +36,16 @@ class CannotKeep(Exception):
 
 
 def seen_by(workspace_id: int, user_id: int) -> QuerySet[SavedView]:
-    """The views that a person sees: their own and the shared ones, by name."""
+    """The views that a person sees: their own and the shared ones, by name.
+
+    `begins` on each: whether this person's queue begins with it.
+    """
     own_or_shared = Q(owner_id=user_id) | Q(shared=True)
     found = SavedView.objects.filter(own_or_shared, workspace_id=workspace_id)
-    return found.select_related("owner").order_by("name", "pk")
-
-
-def default_of(workspace_id: int, user_id: int) -> SavedView | None:
-    """The view that a person's queue begins with, as long as they see it."""
-    found = DefaultView.objects.filter(workspace_id=workspace_id, user_id=user_id)
-    visible = found.filter(Q(view__owner_id=user_id) | Q(view__shared=True))
-    kept = visible.select_related("view").first()
-    return None if kept is None else kept.view
+    begins = DefaultView.objects.filter(
+        workspace_id=workspace_id, user_id=user_id, view=OuterRef("pk")
+    )
+    return found.annotate(begins=Exists(begins)).select_related("owner").order_by("name", "pk")
 
 
 def filters_of(view: SavedView) -> Filters:

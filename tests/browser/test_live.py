@@ -67,11 +67,12 @@ def test_the_queue_says_what_changed_and_moves_nothing_until_asked(
 
 def rows_of(desk: Page) -> list[str]:
     """What the rows say, without what passes with every second."""
-    return desk.locator("tr[data-row]").evaluate_all(
+    found: list[str] = desk.locator("tr[data-row]").evaluate_all(
         r"""rows => rows.map((row) => { const copy = row.cloneNode(true);
           for (const one of copy.querySelectorAll('time, .c-age')) one.remove();
           return copy.textContent.replace(/\s+/g, ' '); })"""
     )
+    return found
 
 
 @pytest.mark.case("U08", "U10")

@@ -10,8 +10,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
 from django.http import QueryDict
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,9 @@ from tests.support import desk
 from tests.support.desk import a_lost_call
 
 pytestmark = pytest.mark.django_db
+
+QUERIES_MAX = 15
+"""Of the queue with every filter, its menu of views and the shell around it."""
 
 
 @pytest.fixture
@@ -152,6 +157,23 @@ def test_a_filter_for_a_tool_that_is_not_there_says_so(shop: Workspace, charge: 
     )
 
 
+def test_the_page_asks_the_database_as_often_for_one_row_as_for_many(
+    shop: Workspace, charge: Tool
+) -> None:
+    client = browser_of(shop)
+    query = "?view=open&strength=none&who=nobody&from=1&older=1+s&tool=charge_card"
+    asked = []
+    for many in (1, 20):
+        for _ in range(many):
+            a_lost_call(charge)
+        desk.move_clock(timedelta(seconds=2))
+        shown(client, query)  # which writes the cards
+        with CaptureQueriesContext(connection) as seen:
+            shown(client, query)
+        asked.append(len(seen))
+    assert asked[0] == asked[1] <= QUERIES_MAX
+
+
 # What an empty list says
 
 
@@ -234,6 +256,8 @@ def test_a_queue_begins_with_the_view_that_one_chose(shop: Workspace, charge: To
     # Every tab is said in full, so none of them leads back here.
     assert 'aria-current="page">All undecided' in shown(ana, Filters().address())
     assert browser_of(shop, "ben").get("/queue/").status_code == 200
+    # A page that was open before, and only looks again, is led nowhere.
+    assert ana.get("/queue/", headers={"X-Live": "1"}).status_code == 200
     act(ana, view, "delete")
     assert ana.get("/queue/").status_code == 200
     assert ana.get(f"/queue/?saved={view.pk}").status_code == 404
@@ -268,6 +292,11 @@ def test_views_have_a_limit_that_is_named(shop: Workspace, monkeypatch: pytest.M
     assert [act(ana, view, "share") for view in (first, second)] == [302, 422]
     viewer = browser_of(shop, "vic", Role.VIEWER)
     assert act(viewer, keep(viewer, "own"), "share") == 422
+    # Where sharing cannot be, the view is kept all the same, and that is said.
+    answer = viewer.post(
+        "/queue/views/new", {"name": "mine", "query": "", "share": "1"}, follow=True
+    )
+    assert "Kept, for you alone. Needs the role" in answer.content.decode()
 
 
 # Files
@@ -316,6 +345,7 @@ def test_the_list_shows_the_digits_that_came(shop: Workspace, charge: Tool) -> N
     assert "for order 1970670598291982291" in page
 
 
+@pytest.mark.case("U14")
 def test_a_file_takes_what_is_selected_and_says_by_its_name_that_it_is_cut(
     shop: Workspace, charge: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
