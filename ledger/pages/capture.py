@@ -148,9 +148,10 @@ def capture(request: DeskRequest) -> HttpResponse:
     inside it could only be found by reading all of it."""
     if request.method != "POST":
         return _page(request, CaptureForm())
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if int(length) > CAPTURE_BYTES_MAX + AROUND_BYTES_MAX:
-        return _refused(request, _too_large(int(length)))
+    said = str(request.META.get("CONTENT_LENGTH") or "0")
+    length = int(said) if said.isascii() and said.isdecimal() else 0
+    if length > CAPTURE_BYTES_MAX + AROUND_BYTES_MAX:
+        return _refused(request, _too_large(length))
     try:
         _ = request.POST
     except RequestDataTooBig:

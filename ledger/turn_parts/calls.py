@@ -54,6 +54,7 @@ class TurnCall:
     call_id: str | None
     claim_id: UUID | None
     state: ClaimState | None
+    reason: str | None = None
     mirrored: bool
     attempts: int
     dispatched: Dispatched
@@ -86,6 +87,7 @@ def _claimed(facts: TurnFacts, claim: Claim) -> TurnCall:
         call_id=claim.call_id,
         claim_id=claim.pk,
         state=state,
+        reason=claim.reason if state == claim.state else None,
         mirrored="mirrored" in claim.flags,
         attempts=claim.fence,
         dispatched=answer,

@@ -14,6 +14,7 @@ from effects.core.vocabulary import (
     EffectClass,
     EventKind,
     Outcome,
+    Reason,
     SightingWord,
     Terminal,
 )
@@ -39,9 +40,10 @@ STATE_WORDS: Final = {
     ClaimState.COMPLETED: ("happened", "b-happened", "on-happened"),
     ClaimState.NOT_EXECUTED: ("did not happen", "b-plain", "on-plain"),
     ClaimState.RELEASED: ("released", "b-released", "on-released"),
-    ClaimState.CONFLICTED: ("told twice or otherwise", "b-dup", "on-dup"),
+    ClaimState.CONFLICTED: ("duplicate", "b-dup", "on-dup"),
     ClaimState.CLOSED: ("closed, unknown", "b-unknown", "on-unknown"),
 }
+CONTRADICTION: Final = ("contradiction", "b-unknown", "on-unknown")
 _OUTCOME_STYLES: Final = {
     Outcome.COMPLETED: "b-happened",
     Outcome.NOT_SENT: "b-plain",
@@ -203,6 +205,8 @@ def _stream_mark(paper: _Paper, stream: Stream) -> Mark:
 def _claim_marks(paper: _Paper, claim: Claim, tried: Mapping[int, Tried]) -> Iterator[Mark]:
     state = paper.facts.states[claim.pk]
     words, style, ink = STATE_WORDS[state]
+    if state is ClaimState.CONFLICTED and claim.reason == Reason.TOLD_OTHERWISE:
+        words, style, ink = CONTRADICTION
     newest = max(tried, default=0)
     for fence, one in tried.items():
         label, colour = f"attempt {fence}", _OUTCOME_STYLES.get(one.outcome or Outcome.UNKNOWN)
