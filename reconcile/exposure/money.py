@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db.models import Count, F, Max, Sum
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
 
 from effects.money import Money
 from reconcile.duplicates import listing
@@ -32,19 +32,11 @@ def summed(amounts: Iterable[Money]) -> tuple[Money, ...]:
     return tuple(sums[currency] for currency in sorted(sums))
 
 
-def suspected(workspace_id: int) -> Tally:
-    """The groups that nobody has judged and in which more than one effect is possible, with what
-    those beyond the first amount to; summed up by the database."""
-    chosen = listing.TABS[listing.USUAL][1]
-    groups = DuplicateGroup.objects.filter(chosen, workspace_id=workspace_id)
-    rows = (
-        groups.order_by()
-        .values("currency")
-        .annotate(
-            count=Count("pk"), stake=Sum(F("amount") * (F("possible") - 1)), most=Max("places")
-        )
-    )
-    listed = list(rows)
+def tally_of(groups: QuerySet[DuplicateGroup]) -> Tally:
+    """The same, counted and summed up by the database, however many there are."""
+    beyond = Sum(F("amount") * (F("possible") - 1), filter=Q(possible__gt=1))
+    rows = groups.order_by().values("currency")
+    listed = list(rows.annotate(count=Count("pk"), stake=beyond, most=Max("places")))
     return Tally(
         count=sum(row["count"] for row in listed),
         sums=summed(
@@ -53,3 +45,9 @@ def suspected(workspace_id: int) -> Tally:
             if row["currency"] and row["stake"] is not None
         ),
     )
+
+
+def suspected(workspace_id: int) -> Tally:
+    """The groups that nobody has judged and in which more than one effect is possible."""
+    chosen = listing.TABS[listing.USUAL][1]
+    return tally_of(DuplicateGroup.objects.filter(chosen, workspace_id=workspace_id))

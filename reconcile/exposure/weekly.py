@@ -18,7 +18,7 @@ from reconcile.duplicates.models import DuplicateAct, DuplicateGroup
 from reconcile.exposure.days import Days
 from reconcile.exposure.levels import ALL
 from reconcile.exposure.models import ExposureLevel, UnsureCall
-from reconcile.exposure.money import Tally, summed
+from reconcile.exposure.money import Tally, summed, tally_of
 from reconcile.exposure.trends import HowItWent, how_it_went
 from reconcile.models import Card
 
@@ -77,7 +77,7 @@ def read_report(workspace_id: int, days: Days, now: datetime) -> Report:
     begin, end = _risks(workspace_id, days.begins, min(days.ends, now))
     return Report(
         running=days.begins <= now < days.ends,
-        found=_tally(groups),
+        found=tally_of(groups),
         said=_said(workspace_id, days),
         groups=tuple(groups[:ROWS_MAX]),
         begin=begin,
@@ -102,12 +102,12 @@ def _in_all(rows: Sequence[Any]) -> int:
 # Duplicates
 
 
-def found_in(workspace_id: int, days: Days) -> Sequence[DuplicateGroup]:
+def found_in(workspace_id: int, days: Days) -> QuerySet[DuplicateGroup]:
     """The groups that were found in these days, the oldest first."""
     found = DuplicateGroup.objects.filter(
         workspace_id=workspace_id, found_at__gte=days.begins, found_at__lt=days.ends
     )
-    return list(found.select_related("owner").order_by("found_at", "pk"))
+    return found.select_related("owner").order_by("found_at", "pk")
 
 
 def _said(workspace_id: int, days: Days) -> dict[str, Tally]:

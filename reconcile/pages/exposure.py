@@ -15,6 +15,7 @@ from effects.access import Ability, DeskRequest, can, membership_required, needs
 from effects.exporting import Column, csv_response
 from effects.pages.settings import shown_times
 from ledger import queries
+from reconcile.duplicates import listing as duplicates
 from reconcile.exposure import files, levels, measuring, money, trends, weekly
 from reconcile.exposure.days import Days, Week, last_days, read_week, week_of
 from reconcile.exposure.drawing import OLD_LIST, bars, picture
@@ -140,7 +141,7 @@ def weekly_report_csv(request: DeskRequest) -> StreamingHttpResponse:
     address = f"{reverse('weekly-report')}?week={week.word}"
     match table:
         case "duplicates":
-            groups = weekly.found_in(workspace_id, days)
+            groups = weekly.found_in(workspace_id, days)[: duplicates.EXPORT_MAX]
             return _file(request, name, files.GROUPS, groups, address=address)
         case "missed":
             calls = weekly.missed_in(workspace_id, days, now)
