@@ -23,7 +23,7 @@ from effects.models import (
 )
 from effects.redaction import changing, rules
 from ledger import queries, redacting
-from ledger.models import Claim, IngestItem, Payload, SealedText
+from ledger.models import Claim, Due, IngestItem, Payload, SealedText
 from ledger.retention import emptying
 from ledger.retention.kinds import KINDS
 from ledger.retention.models import RetentionFigure, RetentionPass, RetentionRule
@@ -292,17 +292,20 @@ def test_bodies_of_decided_calls_are_emptied_and_the_record_stays_whole(
     call_command("verify_ledger", "--all")
 
 
-def test_a_call_with_an_open_window_keeps_its_bodies(
+def test_a_call_with_an_open_window_and_one_that_is_undecided_keep_their_bodies(
     halden: Workspace, charge: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done, _ = settled_and_undecided(charge)
+    done, lost = settled_and_undecided(charge)
+    Due.objects.filter(claim=lost).delete()  # On no list any more, and undecided all the same.
     keep_everything_for(halden, 1)
     Claim.objects.filter(pk=done.pk).update(window_until=queries.clock() + timedelta(days=999))
     a_year_passes(monkeypatch)
     emptying.run(EVERY_KIND, seconds_max=30)
 
     done.refresh_from_db()
+    lost.refresh_from_db()
     assert done.arguments is not None
+    assert lost.arguments is not None
 
 
 def test_items_and_webhooks_are_emptied_once_they_are_done_with(
