@@ -19,7 +19,6 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, override
-from zoneinfo import ZoneInfo
 
 from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
@@ -163,7 +162,7 @@ def _local(instant: datetime, times: ShownTimes) -> str:
 
     In the hour that is there twice when clocks go back, the zone's short name says which it is.
     """
-    local = instant.astimezone(ZoneInfo(times.exact_zone))
+    local = times.local(instant)
     twice = local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset()
     return f"{local:%Y-%m-%d %H:%M:%S %Z}" if twice else f"{local:%Y-%m-%d %H:%M:%S}"
 

@@ -142,6 +142,14 @@ def test_the_hour_that_is_there_twice_says_which_it_is() -> None:
     assert third == ["2026-10-25 03:30:00"]
 
 
+def test_the_last_day_there_is_has_no_other_zone() -> None:
+    columns = [Column[dict[str, Any]](name="at", kind=Kind.TIME)]
+    last = datetime(9999, 12, 31, 23, 30, tzinfo=UTC)
+    assert read_csv("".join(csv_lines(columns, [{"at": last}], times=BERLIN)))[1][0].startswith(
+        "9999"
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
