@@ -69,6 +69,7 @@ class Decision(models.Model):
     hash = models.BinaryField()
 
     class Meta:
+        indexes = [models.Index(name="decision_newest", fields=["workspace", "-decided_at", "-id"])]
         constraints = [
             models.UniqueConstraint(name="decision_chain", fields=["workspace", "chain_number"]),
             models.CheckConstraint(

@@ -135,9 +135,7 @@ def _shown(rule: RedactionRule) -> dict[str, Any]:
 
 
 def _keep(workspace: Workspace, act: str, user: User | None, **what: Any) -> None:
-    audit.keep(
-        workspace.pk, act, user_id=user.pk if user else None, address="/redaction/", **what
-    )
+    audit.keep(workspace.pk, act, user_id=user.pk if user else None, address="/redaction/", **what)
 
 
 def _now() -> Any:

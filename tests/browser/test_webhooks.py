@@ -77,8 +77,8 @@ def test_an_admin_makes_an_address(
     page: Page, live_desk: str, shop: Workspace, account: Connection
 ) -> None:
     come_in(page, a_person(shop, Role.ADMIN, "tomas"), live_desk)
-    page.goto(f"{live_desk}/tools/")
-    page.locator("#main").get_by_role("link", name="Webhooks").click()
+    page.goto(f"{live_desk}/notifications/")
+    page.get_by_role("navigation", name="Messages").get_by_role("link", name="Webhooks").click()
     page.get_by_label("Variable with the signing secret").fill("STRIPE_WEBHOOK_SECRET")
     page.get_by_role("button", name="Make an address").click()
 

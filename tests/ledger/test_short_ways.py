@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from effects.core.messages import ClaimRequest, Complete
 from effects.core.vocabulary import EffectClass, Outcome
-from ledger import append, claiming
+from ledger import claiming, reporting
 from ledger.models import Claim, Event, Payload
 from tests.support.clock import FrozenClock
 
@@ -88,7 +88,7 @@ def test_a_repeat_of_what_has_completed(shop, refund, monkeypatch, changes):
     claim_id = claiming.claim(shop.pk, request).claim_id
     assert isinstance(claim_id, UUID)
     done = Complete(fence=1, provider_object="re_1", result='{"id": "re_1"}')
-    append.report(shop.pk, claim_id, Outcome.COMPLETED, done)
+    reporting.report(shop.pk, claim_id, Outcome.COMPLETED, done)
 
     short, long = (
         left_by(lambda function=function: claim_by(monkeypatch, function, shop.pk, request))
@@ -117,8 +117,8 @@ def test_a_first_report(shop, refund, monkeypatch, said):
 
     def told(statement):
         with monkeypatch.context() as patched:
-            patched.setattr(append, "REPORT", statement)
-            return append.reported(shop.pk, claim_id, Outcome.COMPLETED, report)
+            patched.setattr(reporting, "REPORT", statement)
+            return reporting.reported(shop.pk, claim_id, Outcome.COMPLETED, report)
 
     # The long way: the report itself, and then a look at what it made of the claim.
     long_statement = """
@@ -130,7 +130,7 @@ def test_a_first_report(shop, refund, monkeypatch, said):
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(LONG_WAY)
-        short = left_by(lambda: told(append.REPORT))
+        short = left_by(lambda: told(reporting.REPORT))
         long = left_by(lambda: told(long_statement))
 
     assert short == long

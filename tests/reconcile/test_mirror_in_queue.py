@@ -65,4 +65,4 @@ def test_events_sent_twice_in_any_order_put_the_call_in_the_queue_with_its_timel
     lines = ["claimed elsewhere", "attempt a1 started elsewhere", "attempt a1: outcome unknown"]
     assert [turn.index(line) for line in lines] == sorted(turn.index(line) for line in lines)
     assert "the connection ended without a last event" in turn
-    assert "1 call," in turn, "the call that the stream announced is the one that was claimed"
+    assert "1 call:" in turn, "the call that the stream announced is the one that was claimed"

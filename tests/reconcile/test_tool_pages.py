@@ -16,6 +16,7 @@ from effects.models import Connection, Membership, Tool, ToolChange, Workspace
 from effects.tools import ToolMoved, save_tool
 from ledger import append
 from reconcile.pages.tools import UNPROCESSABLE
+from tests.support.desk import a_call, a_lost_call, complete
 
 pytestmark = pytest.mark.django_db
 
@@ -238,9 +239,9 @@ def test_a_name_never_changes(admin: Client, refund: Tool) -> None:
 def test_a_change_that_touches_undecided_calls_is_shown_before_it_is_saved(
     admin: Client, refund: Tool
 ) -> None:
-    undecided(refund)
-    undecided(refund, state="released")
-    undecided(refund, state="completed")
+    for _ in range(2):
+        a_lost_call(refund)
+    complete(refund, a_call(refund))
     page = admin.post(f"/tools/{refund.pk}/", typed(version="1"))
     assert "Save version 2 of refund_payment?" in words(page)
     assert "2 undecided calls of this tool" in words(page)
