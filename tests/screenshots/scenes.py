@@ -22,12 +22,13 @@ from reconcile import queries as calls
 from reconcile.actions import ActionName
 from reconcile.assign import assignments
 from reconcile.late import alerts
-from reconcile.models import Backlog, Contradiction, Notification
+from reconcile.models import Contradiction, Notification
 from reconcile.notes.mentions import keep_note
 from reconcile.notify import telling
 from reconcile.runs import making
 from reconcile.runs.making import NewRun, Scope
 from tests.ledger.mirror import event, tell
+from tests.reconcile.exposure.a_month import a_month
 from tests.reconcile.notify.conftest import a_channel, a_rule
 from tests.support import desk
 from tests.support.clock import ShiftedClock
@@ -54,6 +55,13 @@ class Scene:
     tools: dict[str, Tool] = field(default_factory=dict)
     calls: dict[str, UUID] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
+    clock: ShiftedClock = field(default_factory=ShiftedClock)
+    waited: float = 0.0
+
+    def wait(self, seconds: float) -> None:
+        """Lets so much of the day pass inside one act."""
+        self.clock.advance(seconds)
+        self.waited += seconds
 
 
 def everything() -> Scene:
@@ -65,15 +73,12 @@ def everything() -> Scene:
     empty = desk.a_workspace("quiet")
     desk.a_person(empty, Role.SUPPORT, "quinn")
     scene = Scene(shop=shop, people=people | {"quinn": User.objects.get(username="quinn")})
-    clock = ShiftedClock()
-    passed = -27 * 3600.0
-    clock.advance(passed)
+    scene.wait(-27 * 3600.0)
     _register(scene)
     for hours, happens in _DAY:
-        clock.advance((hours * 3600.0) - passed)
-        passed = hours * 3600.0
+        scene.wait(hours * 3600.0 - scene.waited)
         happens(scene)
-    clock.restore()
+    scene.clock.restore()
     _at_last(scene)
     return scene
 
@@ -178,12 +183,16 @@ def _night(scene: Scene) -> None:
 
 def _morning(scene: Scene) -> None:
     tool = scene.tools["charge"]
-    unknown = _lose(
-        scene, "unknown", "charge", 14900, "cus_Nyg9X2", arguments={"order": "8841"},
-        conversation=CONVERSATION, turn_index=3, response_id="msg_01Halden8841",
+    sent = desk.a_call(
+        tool, arguments={"amount": 14900, "customer": "cus_Nyg9X2", "order": "8841"},
+        conversation=CONVERSATION, turn_index=3, position=1, response_id="msg_01Halden8841",
         call_id="toolu_01HaldenCharge8841",
     )  # fmt: skip
+    scene.wait(30)
+    unknown = scene.calls["unknown"] = desk.lose(tool, sent)
+    scene.wait(15)
     desk.see(tool, unknown, SightingWord.LOOKUP_FAILED, data=NO_ANSWER)
+    scene.wait(45)
     desk.see(
         tool, unknown, SightingWord.FOUND_DIFFERENT, objects=("pi_3QwLmHalden",),
         data={
@@ -194,7 +203,9 @@ def _morning(scene: Scene) -> None:
         },
         raw=b'{"object": "list", "has_more": false, "data": [{"id": "pi_3QwLmHalden"}]}',
     )  # fmt: skip
+    scene.wait(90)
     desk.see(tool, unknown, SightingWord.ABSENT, data={"strength": "weak", "delay_class": "none"})
+    scene.wait(40)
     keep_note(scene.shop.pk, unknown, user_id=scene.people["ana"].pk,
               text="The customer sees no debit yet. @lea, please look.")  # fmt: skip
     _lose(scene, "snoozed", "charge", 2100, "cus_Moen1180")
@@ -204,20 +215,29 @@ def _morning(scene: Scene) -> None:
 
 
 def _cut_turn(scene: Scene) -> None:
-    where: dict[str, Any] = {"conversation": CONVERSATION, "turn_index": 3}
+    granted = queries.claim(scene.shop.pk, scene.calls["unknown"]).granted_at
+
+    def at(seconds: float) -> str:
+        return (granted + timedelta(seconds=seconds)).isoformat()
+
     announced = [
-        {"position": 0, "tool": "find_order", "call_id": "toolu_01HaldenFind8841"},
-        {"position": 1, "tool": "charge_card", "call_id": "toolu_01HaldenCharge8841"},
-        {"position": 2, "tool": "send_letter", "call_id": "toolu_01HaldenLetter8841"},
-    ]
-    whole = [one | {"complete": index < 2} for index, one in enumerate(announced)]
+        {"position": 0, "tool": "find_order", "call_id": "toolu_01HaldenFind8841",
+         "arguments": '{"order": "8841"}', "complete": True, "ended_at": at(-2.4)},
+        {"position": 1, "tool": "charge_card", "call_id": "toolu_01HaldenCharge8841",
+         "arguments": '{"amount": 14900, "customer": "cus_Nyg9X2", "order": "8841"}',
+         "complete": True, "ended_at": at(-0.1)},
+        {"position": 2, "tool": "send_letter", "call_id": "toolu_01HaldenLetter8841",
+         "arguments": '{"customer": "cus_Ny', "complete": False},
+    ]  # fmt: skip
     told = [
         event("s-8841-3", "stream.recorded", stream="msg_01Halden8841", terminal="cut",
-              model=MODEL, response_id="msg_01Halden8841",
-              error="The connection was reset by the peer.", calls=whole, **where),
+              model=MODEL, response_id="msg_01Halden8841", time=at(1.9), opened_at=at(-4.1),
+              closed_at=at(1.9), error="The connection was reset by the peer.", calls=announced,
+              conversation=CONVERSATION, turn_index=3),
         event("s-8841-2", "stream.recorded", stream="msg_01Halden8840", terminal="success",
-              model=MODEL, response_id="msg_01Halden8840",
-              calls=[announced[0] | {"call_id": "toolu_01HaldenFind8840", "complete": True}],
+              model=MODEL, response_id="msg_01Halden8840", time=at(-9), opened_at=at(-12),
+              closed_at=at(-9),
+              calls=[announced[0] | {"call_id": "toolu_01HaldenFind8840", "ended_at": at(-9.2)}],
               conversation=CONVERSATION, turn_index=2),
     ]  # fmt: skip
     tell(scene.shop.pk, *told, streams=True)
@@ -276,10 +296,7 @@ def _at_last(scene: Scene) -> None:
     scene.ids["run"] = making.start(
         NewRun(workspace_id=shop, scope=Scope(claim_ids=lost), dry=False)
     ).pk
-    for hours in range(30):
-        Backlog.objects.create(
-            workspace=scene.shop, at=queries.clock() - timedelta(hours=hours), calls=3 + hours % 7
-        )
+    a_month(scene.shop, scene.tools["charge"], scene.tools["gift"])
     cards.fill(workspace_id=shop)
     _told(scene)
 
