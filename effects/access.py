@@ -265,11 +265,15 @@ def membership_required[**P](
 
 
 def current_membership(request: HttpRequest) -> Membership | None:
-    """The signed-in person's membership in the session's workspace, or their first one."""
+    """The signed-in person's membership in the session's workspace, or their first one.
+
+    All of theirs stay on the request, because every page lists them.
+    """
     memberships = Membership.objects.select_related("workspace", "user").order_by(
         "workspace__name", "pk"
     )
     own = list(memberships.filter(user__pk=request.user.pk or 0))
+    request.own_memberships = tuple(own)  # type: ignore[attr-defined]  # as _as_desk_request says
     chosen = request.session.get(WORKSPACE_IN_SESSION)
     return next((one for one in own if one.workspace_id == chosen), own[0] if own else None)
 

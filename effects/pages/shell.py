@@ -153,7 +153,7 @@ def shell_of(request: HttpRequest | None) -> Shell:
     return Shell(
         entries=_entries(request, Role(membership.role)) if membership and signed_in else (),
         membership=membership,
-        memberships=_memberships(membership),
+        memberships=getattr(request, "own_memberships", ()),
         name=_name(membership),
         initials=initials(_name(membership)),
         role=ROLE_WORDS[Role(membership.role)] if membership else "",
@@ -211,13 +211,6 @@ def _address(url_name: str) -> str:
         return reverse(url_name)
     except NoReverseMatch:
         return ""
-
-
-def _memberships(membership: Membership | None) -> tuple[Membership, ...]:
-    if membership is None:
-        return ()
-    own_ones = Membership.objects.select_related("workspace").filter(user_id=membership.user_id)
-    return tuple(own_ones.order_by("workspace__name", "pk"))
 
 
 def _name(membership: Membership | None) -> str:

@@ -25,6 +25,7 @@ SELECT EXISTS (SELECT FROM ledger_decision WHERE workspace_id = c.workspace_id A
        EXISTS (SELECT FROM reconcile_assignment WHERE claim_id = c.id),
        EXISTS (SELECT FROM reconcile_submission WHERE claim_id = c.id),
        EXISTS (SELECT FROM reconcile_outboxmessage WHERE claim_id = c.id),
+       EXISTS (SELECT FROM ledger_sealedtext WHERE claim_id = c.id),
        sibling.id, (ledger_seen_v1(sibling, %(now)s)).state
   FROM ledger_claim c
   -- Worked out first: in the join itself it would be asked for every claim there is.
@@ -48,6 +49,7 @@ class Beside:
     assignments: bool
     submissions: bool
     messages: bool
+    hidden: bool
     sibling: UUID | None
     sibling_state: str | None
 
@@ -59,7 +61,7 @@ def look_beside(claim: Claim, now: datetime) -> Beside:
         found = cursor.fetchone()
     assert found is not None, "a claim is never deleted"
     decisions, others, snooze, asking_ended, proposals, take, assignments, *rest = found
-    submissions, messages, sibling, sibling_state = rest
+    submissions, messages, hidden, sibling, sibling_state = rest
     return Beside(
         decisions=decisions,
         others=others,
@@ -70,6 +72,7 @@ def look_beside(claim: Claim, now: datetime) -> Beside:
         assignments=assignments,
         submissions=submissions,
         messages=messages,
+        hidden=hidden,
         sibling=sibling,
         sibling_state=sibling_state,
     )

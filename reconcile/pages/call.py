@@ -98,7 +98,7 @@ def call_page(
         **walk_part(request, seen.claim.pk, seen.now),
         "runbook": runbook_of(seen.tool),
         **asked_part(seen),
-        **hidden_part(request, seen.claim.pk),
+        **hidden_part(request, seen),
         **attempts_part(request, seen),
         **evidence_part(request, seen),
         **history_part(request, seen),

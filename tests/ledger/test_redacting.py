@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from effects.core.redaction import Mode, Secret, Where
+from effects.core.redaction import Mode, Redaction, Secret, Where, redact
 from effects.core.vocabulary import EffectClass, SightingWord, TokenScope
 from effects.models import AuditEntry, RedactionRule, Tool, Workspace
 from effects.redaction import changing, rules
@@ -58,6 +58,17 @@ def is_stored(secret: str) -> bool:
 
 
 # A claim
+
+
+@pytest.mark.case("U07")
+def test_the_secrets_of_the_case_are_hidden_and_the_rest_stays_readable():
+    asked, failed = the_case("U07").input["events"]
+    found = redact(json.dumps(asked["args"]), Redaction())
+
+    assert "SECRET" not in found.text
+    assert found.text.count("stays-readable") == 3
+    known = tuple(one.value for one in found.found)
+    assert "SECRET" not in redact(failed["error"], Redaction(known=known)).text
 
 
 @pytest.mark.case("U07")

@@ -20,7 +20,6 @@ from effects.core.redaction import (
     restored,
 )
 from effects.core.redaction_paths import STEPS_MAX, BadPath, parse_path
-from tests.cases.at_hand import the_case
 
 BUILT_IN = Redaction()
 
@@ -111,17 +110,6 @@ def test_each_kind_of_secret_can_be_left_out(without: Secret, text: str):
     assert redact(text, BUILT_IN).found
     assert redact(text, Redaction(secrets=BUILT_IN.secrets - {without})).found == ()
     assert redact(text, NO_REDACTION).text == text
-
-
-@pytest.mark.case("U07")
-def test_the_secrets_of_the_case_are_hidden_and_the_rest_stays_readable():
-    asked, failed = the_case("U07").input["events"]
-    found = redact(json.dumps(asked["args"]), BUILT_IN)
-
-    assert "SECRET" not in found.text
-    assert found.text.count("stays-readable") == 3
-    known = tuple(one.value for one in found.found)
-    assert "SECRET" not in redact(failed["error"], Redaction(known=known)).text
 
 
 # Rules
