@@ -1,15 +1,18 @@
 """What traffic makes one say about a tool, beside what its settings alone do.
 
-Every rule is a pure function of the tool and of what was measured. It says what it saw, what to do
-about it, and which calls it rests on.
+Every rule is a pure function of the tool, of what was measured and of what is hidden. It says what
+it saw, what to do about it, and which calls it rests on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from effects import tools
+from effects import registry, tools
+from effects.core.redaction import NO_REDACTION, Mode, Redaction, redact
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool
 from effects.tools import Lint
@@ -23,12 +26,65 @@ CALLS_FOR_A_SHARE_MIN: Final = 20
 Rule = Callable[[Tool, Measured], Lint | None]
 
 
-def lint(tool: Tool, measured: Measured | None = None) -> tuple[Lint, ...]:
-    """Everything that can be said about a tool, from its settings and its traffic, the worst
-    first."""
+def lint(
+    tool: Tool, measured: Measured | None = None, hides: Redaction = NO_REDACTION
+) -> tuple[Lint, ...]:
+    """Everything that can be said about a tool, from its settings, its traffic and what is hidden
+    of its arguments, the worst first."""
     seen = measured or NOTHING
     found = [remark for rule in RULES if (remark := rule(tool, seen)) is not None]
+    found += _hidden_fields(tool, hides)
     return tuple(sorted((*tools.lint(tool), *found), key=lambda remark: not remark.bad))
+
+
+def _hidden_fields(tool: Tool, hides: Redaction) -> list[Lint]:
+    """What people and look-ups need, and a redaction rule takes away before it is stored."""
+    rules_alone = replace(hides, secrets=frozenset())
+    by_mode: dict[Mode, list[str]] = {Mode.DROP: [], Mode.HIDE: []}
+    for path in _fields_needed(tool):
+        for found in redact(_with_a_value_at(path), rules_alone).found:
+            by_mode[found.mode].append(path)
+    remarks = []
+    if by_mode[Mode.DROP]:
+        remarks.append(
+            Lint(
+                words=f"a redaction rule drops {_listed(by_mode[Mode.DROP])}",
+                bad=tool.effect_class != EffectClass.READ,
+                todo="A look-up cannot compare what was never stored. Hide it instead: then it is "
+                "sealed, and opened for the question alone.",
+            )
+        )
+    if by_mode[Mode.HIDE]:
+        remarks.append(
+            Lint(
+                words=f"hidden before it is stored: {_listed(by_mode[Mode.HIDE])}",
+                todo="The queue shows none of it; whoever may reveal it sees it on the call.",
+            )
+        )
+    return remarks
+
+
+def _fields_needed(tool: Tool) -> tuple[str, ...]:
+    """The paths of the arguments that the desk and the look-ups read, each once."""
+    fixed = (tool.amount_field, tool.currency_field, tool.customer_field)
+    named = [*fixed, *registry.field_paths(tool.summary)]
+    paths = (path.strip() for path in named if not path.startswith("="))
+    return tuple(dict.fromkeys(path for path in paths if path not in {"", *_OF_THE_SUMMARY}))
+
+
+_OF_THE_SUMMARY: Final = frozenset({"amount", "customer"})
+"""What a summary says by these names is read at the amount's and the customer's own fields."""
+
+
+def _with_a_value_at(path: str) -> str:
+    value: object = "value"
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    return json.dumps(value)
+
+
+def _listed(paths: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(paths))
 
 
 def _posts_of_a_read(tool: Tool, seen: Measured) -> Lint | None:

@@ -12,9 +12,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from effects.access import Ability, DeskRequest, membership_required, require
 from effects.contracts import compared, contract_of
+from effects.core.redaction import Where
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool, ToolChange
 from effects.pages.problems import stale_page
+from effects.redaction.rules import in_force
 from effects.tool_form import ToolForm
 from effects.tools import ToolMoved, differences, promise_of, save_tool, snapshot
 from ledger import append, queries
@@ -150,11 +152,12 @@ def _form_page(
 
 def _about(kept: Tool, seen: Measured | None) -> dict[str, Any]:
     """What is said of a tool that is there."""
+    redactions = in_force(kept.workspace_id)
     terms = contract_of(kept.contract) if kept.effect_class != EffectClass.READ else None
     return {
         "terms": terms,
         "compared": compared(promise_of(kept), terms) if terms else (),
-        "lint": lint(kept, seen),
+        "lint": lint(kept, seen, redactions.redaction(Where.ARGUMENTS, kept.name)),
         "wire": on_the_wire.of_tool(kept),
         "versions": _versions(kept),
         "undecided": sum(undecided_calls(kept.workspace_id).get(kept.pk, {}).values()),

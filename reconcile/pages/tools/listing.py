@@ -15,8 +15,10 @@ from django.views.decorators.http import require_safe
 
 from effects.access import DeskRequest, membership_required
 from effects.contracts import Terms, contract_of
+from effects.core.redaction import Where
 from effects.core.vocabulary import EffectClass
 from effects.models import Tool, ToolMeasured
+from effects.redaction.rules import in_force
 from effects.tools import Lint
 from ledger import queries
 from reconcile.pages.tools.common import LOOKUP_KINDS, TOOLS_SHOWN_MAX, permission, tools_of
@@ -128,17 +130,26 @@ def _measured_at(workspace_id: int) -> datetime | None:
 def _rows(workspace_id: int, tools: Sequence[Tool], measured: dict[str, Measured]) -> list[Row]:
     undecided = undecided_calls(workspace_id)
     rules = rules_in_force(workspace_id)
+    hidden = in_force(workspace_id)
     return [
-        _row(tool, measured.get(tool.name), sum(undecided.get(tool.pk, {}).values()), rules)
+        _row(
+            tool,
+            measured.get(tool.name),
+            lint(tool, measured.get(tool.name), hidden.redaction(Where.ARGUMENTS, tool.name)),
+            sum(undecided.get(tool.pk, {}).values()),
+            rules,
+        )
         for tool in tools
     ]
 
 
-def _row(tool: Tool, seen: Measured | None, undecided: int, rules: Sequence[Rule]) -> Row:
+def _row(
+    tool: Tool, seen: Measured | None, said: tuple[Lint, ...], undecided: int, rules: Sequence[Rule]
+) -> Row:
     return Row(
         tool=tool,
         measured=seen,
-        lint=lint(tool, seen),
+        lint=said,
         undecided=undecided,
         lookup=LOOKUP_KINDS.get(tool.lookup_kind, tool.lookup_kind),
         second_person=second_persons.words(tool, rules),

@@ -2,6 +2,8 @@
 
 import pytest
 
+from effects.core.redaction import NO_REDACTION, Mode, Redaction, Rule
+from effects.core.redaction_paths import parse_path
 from effects.models import Tool
 from reconcile.registry.lint import RULES, lint
 from reconcile.registry.measured import NOTHING, Measured, from_json, to_json
@@ -137,3 +139,46 @@ def test_facts_are_read_as_they_were_kept_and_what_is_not_known_is_left_out() ->
     seen = Measured(calls=3, recent=(CLAIM,), holes_missed=("a",))
     assert from_json(to_json(seen)) == seen
     assert from_json({"calls": 3, "of_a_later_version": True}) == Measured(calls=3)
+
+
+CHARGE = {
+    "summary": "Charge {amount} to {customer} for {order.id}",
+    "amount_field": "price.value",
+    "currency_field": "=EUR",
+    "customer_field": "buyer.id",
+}
+
+
+def hides(path: str, mode: Mode) -> Redaction:
+    return Redaction(rules=(Rule(path=parse_path(path), mode=mode),))
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("$.price.value", "price.value"),
+        ("$.price", "price.value"),  # all of it goes, and the value with it
+        ("$..id", "buyer.id, order.id"),
+        ("$.buyer['id']", "buyer.id"),
+        ("$", "price.value, buyer.id, order.id"),
+        ("$.amount", ""),  # the summary's word for it, no member of the arguments
+        ("$.price.value.deeper", ""),
+        ("$.card", ""),
+    ],
+)
+def test_a_field_that_people_and_look_ups_need_is_named_where_a_rule_takes_it_away(path, fields):
+    def said(mode: Mode) -> list[tuple[str, bool]]:
+        found = lint(tool(**CHARGE), NOTHING, hides(path, mode))
+        return [
+            (one.words, one.bad) for one in found if "stored" in one.todo or "reveal" in one.todo
+        ]
+
+    dropped = [(f"a redaction rule drops {fields}", True)] if fields else []
+    hidden = [(f"hidden before it is stored: {fields}", False)] if fields else []
+    assert (said(Mode.DROP), said(Mode.HIDE)) == (dropped, hidden)
+
+
+def test_without_a_rule_nothing_is_said_of_hidden_fields_whatever_they_are_called():
+    secret = tool(**CHARGE | {"customer_field": "password"})
+    for nothing in (NO_REDACTION, Redaction()):
+        assert lint(secret, NOTHING, nothing) == lint(secret, NOTHING)
