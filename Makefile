@@ -16,7 +16,7 @@ up: ready ## the same without the sandbox
 	@exec $(PYTHON) manage.py up
 
 test: ready ## every test once; files are dealt out to a few workers, each has its own services
-	@exec $(PYTHON) -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --randomly-seed=20261130
+	@exec $(PYTHON) -m pytest -n $(TEST_WORKERS) --dist loadfile --randomly-seed=20261130
 
 slow: ready ## soaks and storms, and the laws with examples that no run has had
 	@$(PYTHON) -m pytest -n $(TEST_WORKERS) --dist loadfile --hypothesis-profile=explore tests/laws \

@@ -49,20 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise
 
 
-SLOW_FOLDERS = ("browser", "chaos", "laws", "races")
-SLOW_FILES = ("test_wheel.py",)
-"""A file of these takes a minute or so: begun last, it would be waited for alone."""
-
-
-def _is_quick(item: pytest.Item) -> bool:
-    return item.path.parent.name not in SLOW_FOLDERS and item.path.name not in SLOW_FILES
-
-
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every process must give a test the same name, or they cannot share the work: a name made of
-    an object's place in memory is another one in each. Long files are begun first."""
-    items.sort(key=_is_quick)
+    an object's place in memory is another one in each."""
     odd = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if odd:
         raise pytest.UsageError(f"Give these tests ids of their own: {odd[0]} ({len(odd)} in all)")

@@ -55,6 +55,7 @@ def test_charts_are_drawn_from_their_tables_and_read_with_the_arrow_keys(
     expect(page.locator(".chart canvas")).to_have_count(5)
     assert page.evaluate(PAINTED) == [True] * 5
     assert page.evaluate(HEIGHTS) == [240, 200, 200, 200, 200]
+    in_light = page.evaluate(BRIGHT)
     assert page.evaluate(SHIFTS) < 0.01
     # A name that a model wrote is text in the key, and nothing else.
     expect(page.locator(".chart-key").first).to_contain_text("<b>charge</b>")
@@ -74,10 +75,11 @@ def test_charts_are_drawn_from_their_tables_and_read_with_the_arrow_keys(
     page.get_by_text("The same as a table").first.click()
     expect(last).to_be_visible()
     assert not faults_in_every_look(page)
-    in_light = page.evaluate(BRIGHT)
+    # A chart is drawn anew in another scheme, and again in the first.
     page.emulate_media(color_scheme="dark")
     until(page, lambda: page.evaluate(BRIGHT) < in_light / 2)
     page.emulate_media(color_scheme="light")
+    until(page, lambda: page.evaluate(BRIGHT) > in_light / 2)
     keep_picture(page, "trends")
 
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # width and height
