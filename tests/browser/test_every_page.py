@@ -108,6 +108,9 @@ def complaints(page: Page, address: str) -> list[str]:
     found += [f"{address}: {fault}" for fault in faults(page)]
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     found += [f"{address}, dark: {fault}" for fault in faults_of_colour(page)]
+    page.emulate_media(color_scheme="light", forced_colors="active")
+    found += [f"{address}, forced colours: {fault}" for fault in faults_of_colour(page)]
+    page.emulate_media(forced_colors="none")
     for size in (WIDE, PHONE):
         page.set_viewport_size(size)  # type: ignore[arg-type]  # width and height
         if wider := overflow_pixels(page):
